@@ -69,6 +69,9 @@ scale: ## measure the cost of up to a million events (twenty minutes)
 bench-handler: ## measure the handler beside an empty function, and BEFORE=COMMIT
 	$(WITH) sam -- tests/handler_speed/bench.sh
 
+bench-delivery: ## print the figures of crates/delivery/README.md
+	$(CARGO) bench -p comeback-delivery --bench figures
+
 policy-table: ## print the policies' table of docs/plan.md (five minutes)
 	$(CARGO) run --release -p comeback-timelapse --example policy_table
 

@@ -17,7 +17,7 @@ use crate::layout::Layout;
 use crate::operator::Operator;
 use crate::operator_line::{Activity, flag};
 use crate::pauses::edits::{self, check_spread, chosen_spread, default_spread, open_of};
-use crate::pauses::parameter::PausesParameter;
+use crate::pauses::parameter::{PausesParameter, WrittenEdit};
 use crate::pauses::{self, DEFAULT_SPREAD, OpenPause, forgotten_note, named, noticed_within, target_name};
 use crate::text;
 use crate::text::{Text, quoted};
@@ -73,7 +73,7 @@ impl Change for PauseRetries {
 
     async fn perform(&self, operator: &Operator, plan: &PausePlan) -> Result<Performed<Self>, Failure> {
         Ok(match self.write(operator, plan).await? {
-            Some(paused) => Performed::Done(paused, Ok(())),
+            Some((paused, checked)) => Performed::Done(paused, checked),
             None => Performed::Outdated(self.plan(operator).await?),
         })
     }
@@ -133,7 +133,7 @@ impl PauseRetries {
         &self,
         operator: &Operator,
         plan: &PausePlan,
-    ) -> Result<Option<Completed<PausePlan>>, Failure> {
+    ) -> Result<Option<(Completed<PausePlan>, Result<(), Failure>)>, Failure> {
         let Operator { account, interrupt, .. } = operator;
         let (deployment, open) = (&plan.deployment, plan.open());
         let parameter = PausesParameter::of(account, deployment)?;
@@ -151,7 +151,7 @@ impl PauseRetries {
         if is_outdated.get() {
             return Ok(None);
         }
-        let forgotten = written?;
+        let WrittenEdit { forgotten, checked } = written?;
         let elsewhere = match self.function.as_ref().filter(|_| open.is_none()) {
             // The pause is already in force, so an interruption ends only this check.
             Some(function) => tokio::select! {
@@ -168,7 +168,7 @@ impl PauseRetries {
             ..plan.clone()
         };
         let notes = forgotten_note(&forgotten).into_iter().chain(elsewhere).collect();
-        Ok(Some(Completed { plan, notes }))
+        Ok(Some((Completed { plan, notes }, checked)))
     }
 
     /// Returns a copy of `open` with the operator's changes. If `open` is `None`, returns a new pause, made by the

@@ -25,7 +25,7 @@ use crate::function::{FunctionName, command_name};
 use crate::layout::Layout;
 use crate::operator::Operator;
 use crate::operator_line::{Activity, flag};
-use crate::pauses::parameter::PausesParameter;
+use crate::pauses::parameter::{PausesParameter, WrittenEdit};
 use crate::pauses::requests::RequestInForce;
 use crate::pauses::{self, forgotten_note, holds, named, noticed_within, read_text, target_name};
 use crate::recall::{Recalled, recall};
@@ -105,9 +105,14 @@ impl Change for RequestEvents {
         let request = self.request(operator, target.clone(), operator.now(), hidden, &policies);
         let is_in = |pauses: &Pauses| pauses.requests().any(|it| *it == request);
         let make = |pauses: &Pauses| Ok(pauses.with_request(&request));
-        let forgotten = parameter.edit(request.at, make, is_in).await?;
-        let entry = Recall::Request(&request);
-        let (result, end) = recall(operator, deployment, wanted, entry, reach.recalled).await;
+        let WrittenEdit { forgotten, checked } = parameter.edit(request.at, make, is_in).await?;
+        let (result, end) = match checked {
+            Ok(()) => {
+                let entry = Recall::Request(&request);
+                recall(operator, deployment, wanted, entry, reach.recalled).await
+            }
+            Err(failure) => (None, Err(failure)),
+        };
         let plan = RequestPlan { requested: Some(RequestInForce(request)), result, ..plan };
         let notes = forgotten_note(&forgotten).into_iter().collect();
         Ok(Performed::Done(Completed { plan, notes }, end))

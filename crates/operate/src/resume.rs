@@ -16,7 +16,7 @@ use crate::operator::Operator;
 use crate::operator_line::{Activity, flag};
 use crate::pause::is_paused;
 use crate::pauses::edits::{self, check_spread, open_of, spread_ended};
-use crate::pauses::parameter::PausesParameter;
+use crate::pauses::parameter::{PausesParameter, WrittenEdit};
 use crate::pauses::{self, DEFAULT_SPREAD, OpenPause, forgotten_note, holds, named, noticed_within};
 use crate::recall::{HELD_LINES, Recalled, recall};
 use crate::request::reach::Reach;
@@ -104,11 +104,15 @@ impl Change for ResumeRetries {
         }
         // More events may be held now than when the plan was made.
         let held = now.held;
-        let (ended, forgotten) = close(operator, plan).await?;
-        let pause = ending(&plan.target, ended);
-        let entry = Recall::Resume(&pause);
-        let planned = held.as_ref().map_or(0, |held| held.recalled);
-        let (result, end) = recall(operator, &plan.deployment, &self.wanted(), entry, planned).await;
+        let (ended, WrittenEdit { forgotten, checked }) = close(operator, plan).await?;
+        let (result, end) = match checked {
+            Ok(()) => {
+                let pause = ending(&plan.target, ended);
+                let planned = held.as_ref().map_or(0, |held| held.recalled);
+                recall(operator, &plan.deployment, &self.wanted(), Recall::Resume(&pause), planned).await
+            }
+            Err(failure) => (None, Err(failure)),
+        };
         let (now, notes) = (operator.now(), forgotten_note(&forgotten).into_iter().collect());
         let forgotten = forgotten.iter().map(|pause| OpenPause::of(pause, now)).collect();
         let plan = ResumePlan { forgotten, held, result, ..plan.clone() };
@@ -157,7 +161,7 @@ pub(crate) fn ending(target: &PauseTarget, end: Timestamp) -> Pause {
 }
 
 /// Ends the open pauses. Returns the time at which they end, and the older pauses that were dropped for lack of room.
-async fn close(operator: &Operator, plan: &ResumePlan) -> Result<(Timestamp, Vec<Pause>), Failure> {
+async fn close(operator: &Operator, plan: &ResumePlan) -> Result<(Timestamp, WrittenEdit), Failure> {
     let account = &operator.account;
     let parameter = PausesParameter::of(account, &plan.deployment)?;
     let (now, spread) = (operator.now(), Duration::from_secs(plan.spread_seconds));

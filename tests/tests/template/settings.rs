@@ -131,9 +131,21 @@ fn policies_entry_may_set_every_function_setting() {
             (Unset::Means(_), Kind::SecondsList { .. }) => "20s,5m",
             (Unset::Means(text), kind) => panic!("{name}: a value is needed for {kind:?}, not {text}"),
         };
-        let entry = format!("orders {name}={value}");
-        assert!(pattern.is_match(&entry), "the pattern of FunctionPolicies refuses {entry:?}");
+        let takes = |value: &str| pattern.is_match(&format!("orders {name}={value}"));
+        assert!(takes(value), "the pattern of FunctionPolicies refuses {name}={value}");
+        if let Kind::Choice(values) = kind {
+            let refused: Vec<_> = values.iter().filter(|value| !takes(value)).collect();
+            assert!(refused.is_empty() && !takes("other"), "{name}={refused:?}");
+        }
     }
+}
+
+#[test]
+fn template_takes_as_many_backoffs_as_the_handler() {
+    let pattern = whole_value(&template()["Parameters"]["Backoffs"]).expect("a pattern");
+    let Kind::SecondsList { entries, .. } = Setting::named("BACKOFFS").kind else { panic!("it is a list") };
+    let takes = |count: usize| pattern.is_match(&vec!["20s"; count].join(","));
+    assert_eq!([takes(entries), takes(entries + 1)], [true, false]);
 }
 
 /// Uses the list of refused values that the handler and the CDK construct are tested with.

@@ -111,7 +111,7 @@ fn why_no_body(body: &str) -> Option<String> {
 /// A recorded message: deserialized from SQS's API format, and serialized as a record of a Lambda event.
 #[derive(Default, Deserialize, Serialize)]
 #[serde(rename_all(deserialize = "PascalCase", serialize = "camelCase"))]
-struct Message {
+struct RecordedMessage {
     #[serde(skip_serializing_if = "Option::is_none")]
     message_id: Option<Box<RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -136,11 +136,11 @@ struct RecordedAttribute {
     data_type: String,
 }
 
-fn messages_of(messages: &RawValue) -> Option<Vec<Message>> {
+fn messages_of(messages: &RawValue) -> Option<Vec<RecordedMessage>> {
     serde_json::from_str(messages.get()).ok().filter(|messages: &Vec<_>| !messages.is_empty())
 }
 
-impl Message {
+impl RecordedMessage {
     /// Creates a message with this body. Its id is the body's request id. Without one, the id depends on `number`.
     fn with_body(body: &RawValue, number: usize) -> Self {
         let json = |text: &str| to_raw_value(text).expect("BUG: a string is JSON");
@@ -203,12 +203,12 @@ impl EventOf {
             self.receive(serde_json::from_str(value.get()).map_err(|error| error.to_string())?);
         } else {
             why_no_body(value.get()).map_or(Ok(()), Err)?;
-            self.receive(Message::with_body(value, self.messages.len()));
+            self.receive(RecordedMessage::with_body(value, self.messages.len()));
         }
         Ok(())
     }
 
-    fn receive(&mut self, mut message: Message) {
+    fn receive(&mut self, mut message: RecordedMessage) {
         const SENT: &str = "SentTimestamp";
         let time = message.time().or(self.at).unwrap_or(Timestamp::from_secs(0));
         let attributes = &mut message.attributes;

@@ -43,7 +43,7 @@ pub use logs::LogGroup;
 pub use metrics::Metrics;
 pub use operators::{Circumstances, EventSelection, SimulatedChange, SimulatedCommand, SimulatedOperators};
 pub use parameter::Parameter;
-pub use queue::{Queue, Stored};
+pub use queue::{SimulatedQueue, Stored};
 pub use role::{Role, policy};
 pub use sample::Sample;
 pub use stack::Stack;
@@ -82,7 +82,7 @@ pub struct AccountState {
     /// The account's limits on concurrent executions.
     pub executions: Option<Executions>,
     /// Queues by name.
-    pub queues: BTreeMap<String, Queue>,
+    pub queues: BTreeMap<String, SimulatedQueue>,
     /// KMS keys by ARN, id or alias.
     pub keys: BTreeMap<String, KmsKey>,
     /// SSM parameters by name.
@@ -168,7 +168,7 @@ impl SimulatedAws {
     /// # Panics
     ///
     /// Panics if the queue does not exist.
-    pub fn queue(&self, name: &str) -> RefMut<'_, Queue> {
+    pub fn queue(&self, name: &str) -> RefMut<'_, SimulatedQueue> {
         RefMut::map(self.state(), |state| state.named(name))
     }
 
@@ -218,7 +218,7 @@ impl AccountState {
 
     /// Adds an empty queue and returns its URL.
     pub fn add_queue(&mut self, name: &str) -> String {
-        self.queues.insert(name.to_owned(), Queue::new(queue_arn(name)));
+        self.queues.insert(name.to_owned(), SimulatedQueue::new(queue_arn(name)));
         queue_url(name)
     }
 
@@ -249,11 +249,11 @@ impl AccountState {
         self.stacks.get_mut(name).ok_or_else(gone)
     }
 
-    fn named(&mut self, name: &str) -> &mut Queue {
+    fn named(&mut self, name: &str) -> &mut SimulatedQueue {
         self.queues.get_mut(name).unwrap_or_else(|| panic!("BUG: no queue {name}"))
     }
 
-    fn queue_of(&mut self, url: &str) -> Result<&mut Queue, String> {
+    fn queue_of(&mut self, url: &str) -> Result<&mut SimulatedQueue, String> {
         let queue = self.queues.values_mut().find(|queue| queue_url(queue.name()) == url);
         queue.ok_or_else(|| format!("{NO_QUEUE}: {NO_QUEUE_MESSAGE}"))
     }

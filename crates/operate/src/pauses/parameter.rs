@@ -8,6 +8,7 @@ use crate::account::Account;
 use crate::deployment::{Deployment, aws};
 use crate::failure::Failure;
 use crate::pauses::history::newest_readable;
+use crate::text;
 
 /// Reads the pauses from the deployment's SSM parameter, or returns `None` if the handler reads no pauses.
 pub(crate) async fn read_pauses(
@@ -80,6 +81,15 @@ const SETTLE: Duration = Duration::from_secs(2);
 /// The maximum number of writes for one edit.
 const WRITES: u32 = 8;
 
+/// An edit of the pauses that was written.
+#[derive(Debug)]
+pub(crate) struct WrittenEdit {
+    /// The past pauses that were dropped because the parameter was full.
+    pub(crate) forgotten: Vec<Pause>,
+    /// A failure if it is not known whether another operator has overwritten the edit.
+    pub(crate) checked: Result<(), Failure>,
+}
+
 /// The SSM parameter with the pauses and requests. SSM offers no conditional write, except for creating a parameter
 /// that does not exist yet.
 #[derive(Clone, Copy, Debug)]
@@ -131,7 +141,7 @@ impl<'a> PausesParameter<'a> {
     }
 
     /// Edits the pauses with `make`, and writes the result to the parameter. `is_in` returns true for pauses that
-    /// already contain the edit. Returns the past pauses that were dropped because the parameter was full.
+    /// already contain the edit. Fails only if the edit is not in the parameter.
     ///
     /// Each write replaces the whole text and creates a new version. If there is a version between ours and the one
     /// that we read, we have overwritten another operator's edit. We then apply our edit to that version, and write
@@ -144,17 +154,21 @@ impl<'a> PausesParameter<'a> {
         now: Timestamp,
         make: impl Fn(&Pauses) -> Result<Pauses, Failure>,
         is_in: impl Fn(&Pauses) -> bool,
-    ) -> Result<Vec<Pause>, Failure> {
+    ) -> Result<WrittenEdit, Failure> {
         let make = |pauses: &Pauses| -> Result<_, Failure> { Ok(make(pauses)?.fitted(now)?) };
         let mut writes = 0;
         // The error if our edit is invalid for the version that it replaced. That version is then restored.
         let mut refused = None;
-        let mut forgotten = Vec::new();
+        let (mut forgotten, mut is_written) = (Vec::new(), false);
         loop {
-            let (pauses, mut version) = read_parameter(self.account, self.name).await?;
+            let (pauses, mut version) = match read_parameter(self.account, self.name).await {
+                Err(failure) if is_written => return Ok(unchecked(forgotten, &failure)),
+                read => read?,
+            };
             if writes > 0 && is_in(&pauses) {
-                return Ok(forgotten);
+                return Ok(WrittenEdit { forgotten, checked: Ok(()) });
             }
+            is_written = false;
             let (mut edited, left) = make(&pauses)?;
             forgotten.extend(left);
             loop {
@@ -179,10 +193,14 @@ impl<'a> PausesParameter<'a> {
                     }
                     // Not interruptible: a written edit must be checked, and recorded as a change.
                     self.account.aws.sleep(SETTLE).await;
+                    is_written = true;
                     break;
                 }
                 version = written;
-                let replaced = self.read_version(written - 1).await?;
+                let replaced = match self.read_version(written - 1).await {
+                    Err(failure) if refused.is_none() => return Ok(unchecked(forgotten, &failure)),
+                    replaced => replaced?,
+                };
                 edited = if refused.is_some() || is_in(&replaced) {
                     replaced
                 } else {
@@ -199,6 +217,11 @@ impl<'a> PausesParameter<'a> {
     }
 }
 
+fn unchecked(forgotten: Vec<Pause>, failure: &Failure) -> WrittenEdit {
+    let failure = text!["this is written, but could not be checked: ", failure.text(), "; see pause --list"];
+    WrittenEdit { forgotten, checked: Err(Failure::could_not(failure)) }
+}
+
 /// Fails if the handler would misread these pauses in the parameter.
 fn can_be_read_back(pauses: &Pauses) -> Result<(), Failure> {
     let text = pauses.write();
@@ -210,6 +233,8 @@ fn can_be_read_back(pauses: &Pauses) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use serde_json::{Value, json};
 
     use super::*;
@@ -280,6 +305,24 @@ mod tests {
         assert!(refused.ends_with("Service is unable to handle request."), "{refused}");
         let unknown = failed(vec![(put, Fault::AnswerLost), (history, Fault::CallFails)]).await;
         assert!(unknown.ends_with("it may have been written all the same: see pause --list"), "{unknown}");
+    }
+
+    #[tokio::test]
+    async fn an_edit_that_cannot_be_checked_is_made() {
+        let (aws, operator) = sample();
+        let pause = pause(Sample::ORDERS);
+        let plan = pause.plan(&operator).await.unwrap();
+        let is_written = Cell::new(false);
+        aws.on_call(move |call: Call<'_>| {
+            is_written.set(is_written.get() || call.action == "ssm:PutParameter");
+            (is_written.get() && call.action == "ssm:GetParameter").then_some(Fault::CallFails)
+        });
+        let Ok(Performed::Done(_, Err(failure))) = pause.perform(&operator, &plan).await else {
+            panic!("the pause is written")
+        };
+        let failure = failure.to_string();
+        assert!(failure.starts_with("this is written, but could not be checked: "), "{failure}");
+        assert_eq!(operator.account.aws.parameter_history(Sample::PAUSES).await.unwrap().len(), 1);
     }
 
     /// In a full parameter, each new entry replaces the oldest past pauses.

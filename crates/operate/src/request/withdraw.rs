@@ -15,7 +15,7 @@ use crate::layout::Layout;
 use crate::numbers::counted;
 use crate::operator::Operator;
 use crate::operator_line::Activity;
-use crate::pauses::parameter::PausesParameter;
+use crate::pauses::parameter::{PausesParameter, WrittenEdit};
 use crate::pauses::requests::RequestInForce;
 use crate::pauses::{self, forgotten_note, named, noticed_within};
 use crate::text;
@@ -81,9 +81,9 @@ impl Change for WithdrawRequests {
         let is_it = |request: &Request| request.kind == self.kind && request.target == plan.target;
         let make = |pauses: &Pauses| Ok(pauses.withdrawn(is_it));
         let is_in = |pauses: &Pauses| make(pauses).as_ref() == Ok(pauses);
-        let forgotten = parameter.edit(operator.now(), make, is_in).await?;
+        let WrittenEdit { forgotten, checked } = parameter.edit(operator.now(), make, is_in).await?;
         let notes = forgotten_note(&forgotten).into_iter().collect();
-        Ok(Performed::Done(Completed { plan: plan.clone(), notes }, Ok(())))
+        Ok(Performed::Done(Completed { plan: plan.clone(), notes }, checked))
     }
 
     fn activity(&self, done: &Completed<WithdrawPlan>) -> Option<Activity> {

@@ -7,7 +7,9 @@ use async_trait::async_trait;
 use comeback_engine::{SQS_MESSAGE_BYTES, Timestamp};
 
 use super::calls::{Fault, entry};
-use super::{AccountState, Function, Invocation, NO_QUEUE, NO_QUEUE_MESSAGE, Queue, SimulatedAws, queue_url};
+use super::{
+    AccountState, Function, Invocation, NO_QUEUE, NO_QUEUE_MESSAGE, SimulatedAws, SimulatedQueue, queue_url,
+};
 use crate::aws::simulated::function::action_of;
 use crate::aws::{
     self, Aws, Configuration, EntryFailure, EntryFailureKind, EntryResults, Executions, InvokeSettings,
@@ -56,7 +58,7 @@ impl SimulatedAws {
         url: &str,
         entries: Vec<E>,
         size: impl Fn(&E) -> usize,
-        effect: impl Fn(&mut Queue, Timestamp, E) -> Result<(), EntryFailure>,
+        effect: impl Fn(&mut SimulatedQueue, Timestamp, E) -> Result<(), EntryFailure>,
     ) -> EntryResults {
         let all = entries.len();
         let mut entries: VecDeque<E> = entries.into();
@@ -381,7 +383,7 @@ impl Aws for SimulatedAws {
     }
 
     async fn send(&self, url: &str, messages: Vec<NewMessage>, _: PauseCallback<'_>) -> EntryResults {
-        let effect = |queue: &mut Queue, now, message: NewMessage| {
+        let effect = |queue: &mut SimulatedQueue, now, message: NewMessage| {
             let most = queue.attributes.get("MaximumMessageSize").and_then(|it| it.parse().ok());
             if size(&message) > most.unwrap_or(SQS_MESSAGE_BYTES) {
                 let text = "One or more parameters are invalid. Reason: Message is too long.";
@@ -394,7 +396,7 @@ impl Aws for SimulatedAws {
     }
 
     async fn delete(&self, url: &str, receipt_handles: Vec<String>, _: PauseCallback<'_>) -> EntryResults {
-        let effect = |queue: &mut Queue, now, handle: String| queue.delete(now, &handle);
+        let effect = |queue: &mut SimulatedQueue, now, handle: String| queue.delete(now, &handle);
         self.batch("sqs:DeleteMessage", url, receipt_handles, |_| 0, effect).await
     }
 
@@ -405,7 +407,7 @@ impl Aws for SimulatedAws {
         _: bool,
         _: PauseCallback<'_>,
     ) -> EntryResults {
-        let effect = |queue: &mut Queue, now, (handle, timeout): (String, Duration)| {
+        let effect = |queue: &mut SimulatedQueue, now, (handle, timeout): (String, Duration)| {
             queue.change_visibility(now, &handle, timeout)
         };
         self.batch("sqs:ChangeMessageVisibility", url, messages, |_| 0, effect).await

@@ -17,7 +17,7 @@ const LONGEST_VISIBILITY: Duration = Duration::from_secs(12 * 3_600);
 
 /// A standard SQS queue and its messages, which are received in the order they became visible.
 #[derive(Clone, Debug)]
-pub struct Queue {
+pub struct SimulatedQueue {
     /// The queue's ARN.
     pub arn: String,
     /// The queue attributes that were set, keyed by SQS's attribute names.
@@ -56,7 +56,7 @@ pub struct Stored {
     receive: u64,
 }
 
-impl Queue {
+impl SimulatedQueue {
     /// Creates an empty queue, with the settings of the deployment's template.
     pub fn new(arn: impl Into<String>) -> Self {
         let attributes = [

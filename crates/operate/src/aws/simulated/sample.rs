@@ -7,8 +7,8 @@ use comeback_engine::Timestamp;
 use serde_json::json;
 
 use super::{
-    AccountState, Function, LogGroup, Queue, Role, SimulatedAws, Stack, function_arn, policy, queue_arn,
-    queue_url, role_arn,
+    AccountState, Function, LogGroup, Role, SimulatedAws, SimulatedQueue, Stack, function_arn, policy,
+    queue_arn, queue_url, role_arn,
 };
 use crate::aws::{self, Executions, InvokeSettings, Mapping, MetricAlarm, StackResource, WatchedMetric};
 use crate::function::STACK_TAG;
@@ -94,11 +94,11 @@ impl Sample {
 }
 
 fn add_queues(state: &mut AccountState) {
-    let mut retries = Queue::new(queue_arn(Sample::RETRY_QUEUE));
+    let mut retries = SimulatedQueue::new(queue_arn(Sample::RETRY_QUEUE));
     let redrive =
         json!({"deadLetterTargetArn": queue_arn(Sample::DEAD_LETTER_QUEUE), "maxReceiveCount": 1_000});
     retries.attributes.insert("RedrivePolicy".into(), redrive.to_string());
-    for mut queue in [retries, Queue::new(queue_arn(Sample::DEAD_LETTER_QUEUE))] {
+    for mut queue in [retries, SimulatedQueue::new(queue_arn(Sample::DEAD_LETTER_QUEUE))] {
         queue.attributes.insert("SqsManagedSseEnabled".into(), "true".into());
         state.queues.insert(queue.name().to_owned(), queue);
     }
