@@ -44,7 +44,7 @@
 /// }
 /// ```
 ///
-/// A ladder whose waits do not increase does not compile:
+/// Each wait must be longer than the one before it, so this is an error of the compiler:
 ///
 /// ```compile_fail
 /// comeback_backoff::ladder! { Writes: 100ms, 100ms }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use comeback_operate::Failure;
-use comeback_operate::input::without_mark;
+use comeback_operate::text::without_mark;
 
 use crate::failure::{bad_content, inaccessible};
 

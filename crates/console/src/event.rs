@@ -176,8 +176,8 @@ fn is_wait(step: &StoryStep) -> bool {
     matches!(step.happened, StepKind::Logged(What::Defer { failure: None, .. }))
 }
 
-/// The attempt in whose row the chart shows a step. A failure is in its own attempt's row, and a step of the handler in
-/// the row of the next attempt.
+/// The row of the chart that shows a step. Each attempt has a row, named by its number. What the handler does after a
+/// failed attempt is in the row of the next one.
 fn row(step: &StoryStep) -> u64 {
     match step.happened {
         StepKind::Failed | StepKind::Redriven => step.attempt(),

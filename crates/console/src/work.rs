@@ -189,7 +189,7 @@ pub(super) fn page_of(id: &str) -> String {
 #[derive(Default)]
 pub(super) struct Works {
     by_id: RefCell<Vec<(String, Rc<Work>)>>,
-    /// Ids of forms whose changes were dropped from `by_id`. These forms cannot perform their changes again.
+    /// Ids of the changes that were dropped from `by_id`. The form of such a change cannot be sent again.
     forgotten: RefCell<BTreeSet<String>>,
     ended: Rc<Notify>,
 }

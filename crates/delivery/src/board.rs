@@ -245,18 +245,18 @@ impl<E, R> Board<E, R> {
 
 /// Methods that give up on entries, and on the entries that wait behind them in the same lane.
 impl<E, R> Board<E, R> {
-    /// Gives up on all entries without an outcome, and does not await the calls in flight.
+    /// Gives up on every entry that has no outcome yet, without awaiting the calls in flight.
     pub(crate) fn stop(&mut self) {
         self.leave_all(|track| track.place == Place::Away, |_| EntryError::Unanswered);
         self.leave_all(|_| true, EntryError::Stopped);
     }
 
-    /// Gives up on all entries without an outcome when the batcher's future is dropped.
+    /// Gives up on every entry that has no outcome yet, when the batcher's future is dropped.
     pub(crate) fn interrupt(&mut self) {
         self.leave_all(|_| true, EntryError::Interrupted);
     }
 
-    /// Gives up on all entries but those in flight, because another call would fail with the same error.
+    /// Gives up on all entries except those in flight, because another call would fail with the same error.
     fn halt(&mut self, error: &ServiceError) {
         self.leave_all(|track| track.place != Place::Away, |_| EntryError::Halted(error.clone()));
     }

@@ -77,7 +77,7 @@ pub trait Plan: Answer + Clone {
     fn log_group(&self) -> &str;
 }
 
-/// The result of a change whose plan also describes what was done.
+/// The result of a change: the plan, updated with what was done.
 #[derive(Debug, Serialize)]
 pub struct Completed<P> {
     #[serde(flatten)]

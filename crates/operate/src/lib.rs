@@ -42,7 +42,6 @@ pub mod failure;
 pub mod function;
 pub mod handler_setting;
 pub mod history;
-pub mod input;
 pub mod interrupt;
 pub mod layout;
 pub mod log;

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! [`run`] takes a [`Scenario`] and policies, and returns a [`Summary`]. If the run breaks an [`Invariant`], the error
-//! contains a [`Violation`]. [`Schedule`] follows events whose target fails every time. [`PolicyPlan`] finds the
+//! contains a [`Violation`]. [`Schedule`] follows events that fail at every attempt. [`PolicyPlan`] finds the
 //! cheapest policy that meets a goal.
 //!
 //! | file | holds |

@@ -20,7 +20,7 @@ use crate::world::{Occurrence, World};
 /// Number of simulated occurrences between two calls to [`Watcher::clock`].
 const OCCURRENCES_PER_CLOCK: u64 = 4_096;
 
-/// Reasons why a run has no summary, or why there is no plan.
+/// The reasons for a run without a summary, or for a search without a plan.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum RunError {
     /// The scenario or the goal is invalid. There is one error for each invalid setting.

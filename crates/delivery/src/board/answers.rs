@@ -123,8 +123,8 @@ impl<E, R> Board<E, R> {
         self.halves.extend([one.to_vec(), other].into_iter().filter(|half| !half.is_empty()));
     }
 
-    /// Returns the failed entries to retry, with their waits, and gives up on the others. An entry counts at least
-    /// as many calls as the first failed entry of its lane, so after fewer calls it waits as long.
+    /// Returns the failed entries to retry, with their waits. Gives up on the others. An entry counts at least as many
+    /// calls as the first failed entry of its lane, so it waits as long even after fewer calls.
     fn retry(&mut self, failed: Failed, retries: &Retries) -> Vec<Delayed> {
         let mut by_calls: BTreeMap<(bool, u64), Option<Delayed>> = BTreeMap::new();
         let mut exhausted = Vec::new();

@@ -252,8 +252,7 @@ async fn elsewhere(
     Ok(found)
 }
 
-/// Finds the deployment that receives the failed events of a function with these settings. Returns `None` if that is
-/// `deployment` itself, or if there is no such deployment.
+/// Finds another deployment, not `deployment`, that receives the failed events of a function with these settings.
 pub(crate) async fn other_than(
     account: &Account,
     deployment: &Deployment,

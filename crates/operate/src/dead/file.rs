@@ -14,10 +14,10 @@ use crate::dead::scan::{counted_dead_letters, show_each};
 use crate::dead::snapshot::{Selection, Snapshot};
 use crate::dead::work::{DeadLetterAction, NotDone};
 use crate::failure::Failure;
-use crate::input::without_mark;
 use crate::numbers::grouped;
 use crate::operator::Operator;
 use crate::shown::shown;
+use crate::text::without_mark;
 
 const WRITTEN_AT_ONCE: usize = 4 << 20;
 

@@ -17,12 +17,12 @@ use crate::dead::scan::counted_dead_letters;
 use crate::dead::work::{NotDone, send};
 use crate::deployment::Deployment;
 use crate::failure::Failure;
-use crate::input::without_mark;
 use crate::layout::Layout;
 use crate::numbers::grouped;
 use crate::operator::{Operator, Progress};
 use crate::operator_line::Activity;
 use crate::shown::shown;
+use crate::text::without_mark;
 
 /// A change that sends the dead-letters in a file back to the dead-letter queue.
 #[derive(Clone, Debug)]

@@ -17,7 +17,7 @@ const VERSION_TAG: &str = "comeback:version";
 /// The operator's choice of a deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Which {
-    /// The deployment whose handler is this function.
+    /// The deployment of the retry handler with this name.
     Handler(FunctionName),
     /// The deployment that this CloudFormation stack created.
     Stack(String),

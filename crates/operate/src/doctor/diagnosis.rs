@@ -22,7 +22,7 @@ pub struct Examination {
     pub only: Vec<&'static str>,
     /// The numbers of the checks to skip.
     pub skip: Vec<&'static str>,
-    /// True to print only the findings whose outcome is a warning or worse.
+    /// True to print only warnings and failures.
     pub is_short: bool,
     /// True to treat warnings as failures.
     pub is_strict: bool,

@@ -86,8 +86,15 @@ const WRITES: u32 = 8;
 pub(crate) struct WrittenEdit {
     /// The past pauses that were dropped because the parameter was full.
     pub(crate) forgotten: Vec<Pause>,
-    /// A failure if it is not known whether another operator has overwritten the edit.
+    /// Fails if the edit may have been overwritten since, or if it replaced another operator's edit for good.
     pub(crate) checked: Result<(), Failure>,
+}
+
+impl WrittenEdit {
+    fn failed(forgotten: Vec<Pause>, what: &str, failure: &Failure) -> Self {
+        let failure = text![format!("this is written, but {what}: "), failure.text()];
+        Self { forgotten, checked: Err(Failure::could_not(failure)) }
+    }
 }
 
 /// The SSM parameter with the pauses and requests. SSM offers no conditional write, except for creating a parameter
@@ -141,7 +148,7 @@ impl<'a> PausesParameter<'a> {
     }
 
     /// Edits the pauses with `make`, and writes the result to the parameter. `is_in` returns true for pauses that
-    /// already contain the edit. Fails only if the edit is not in the parameter.
+    /// already contain the edit. Fails unless the edit is known to be written.
     ///
     /// Each write replaces the whole text and creates a new version. If there is a version between ours and the one
     /// that we read, we have overwritten another operator's edit. We then apply our edit to that version, and write
@@ -162,7 +169,9 @@ impl<'a> PausesParameter<'a> {
         let (mut forgotten, mut is_written) = (Vec::new(), false);
         loop {
             let (pauses, mut version) = match read_parameter(self.account, self.name).await {
-                Err(failure) if is_written => return Ok(unchecked(forgotten, &failure)),
+                Err(failure) if is_written => {
+                    return Ok(WrittenEdit::failed(forgotten, "could not be checked", &failure));
+                }
                 read => read?,
             };
             if writes > 0 && is_in(&pauses) {
@@ -198,7 +207,10 @@ impl<'a> PausesParameter<'a> {
                 }
                 version = written;
                 let replaced = match self.read_version(written - 1).await {
-                    Err(failure) if refused.is_none() => return Ok(unchecked(forgotten, &failure)),
+                    Err(failure) if refused.is_none() => {
+                        let what = "replaced another operator's edit, which could not be restored";
+                        return Ok(WrittenEdit::failed(forgotten, what, &failure));
+                    }
                     replaced => replaced?,
                 };
                 edited = if refused.is_some() || is_in(&replaced) {
@@ -215,11 +227,6 @@ impl<'a> PausesParameter<'a> {
             }
         }
     }
-}
-
-fn unchecked(forgotten: Vec<Pause>, failure: &Failure) -> WrittenEdit {
-    let failure = text!["this is written, but could not be checked: ", failure.text(), "; see pause --list"];
-    WrittenEdit { forgotten, checked: Err(Failure::could_not(failure)) }
 }
 
 /// Fails if the handler would misread these pauses in the parameter.
@@ -323,6 +330,29 @@ mod tests {
         let failure = failure.to_string();
         assert!(failure.starts_with("this is written, but could not be checked: "), "{failure}");
         assert_eq!(operator.account.aws.parameter_history(Sample::PAUSES).await.unwrap().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn an_edit_that_replaces_another_for_good_is_made() {
+        let (aws, operator) = sample();
+        let other = another(&aws, &operator);
+        let [first, second] = ["first", "second"].map(|alias| publish(&aws, alias));
+        let fails = |call: Call<'_>| (call.action == "ssm:GetParameterHistory").then_some(Fault::CallFails);
+        let performed = async |operator: &Operator, alias: &str| {
+            let pause = pause(alias);
+            let plan = pause.plan(operator).await.unwrap();
+            match pause.perform(operator, &plan).await {
+                Ok(Performed::Done(_, checked)) => checked.err().map(|failure| failure.to_string()),
+                _ => panic!("the pause is written"),
+            }
+        };
+        drop(done(&operator, &pause(Sample::ORDERS)).await);
+        aws.on_call(fails);
+        let failures: [Option<String>; 2] =
+            tokio::join!(performed(&operator, &first), performed(&other, &second)).into();
+        let words = "this is written, but replaced another operator's edit, which could not be restored: ";
+        let said = failures.iter().flatten().filter(|failure| failure.starts_with(words));
+        assert_eq!(said.count(), 1, "{failures:?}");
     }
 
     /// In a full parameter, each new entry replaces the oldest past pauses.

@@ -113,8 +113,8 @@ impl Reach {
         lines
     }
 
-    /// Counts an event whose message is not recalled, by the reason `why`. Some reasons are not counted. Returns true
-    /// if `entry` does not affect when the event is due.
+    /// Counts an event whose message is not recalled, under the reason `why` if that reason is counted. Returns true if
+    /// `entry` does not affect when the event is due.
     fn leaves_alone(&mut self, why: NotRecalled, entry: Recall<'_>) -> bool {
         let (count, leaves_alone) = match why {
             NotRecalled::NotCovered => return true,

@@ -95,11 +95,14 @@ mod tests {
         assert!(!is_gone("AccessDenied", gone) && !super::is_gone(&ErrorMetadata::builder().build()));
     }
 
-    /// Reads a stack's events from `pages` pages of two events, numbered from 0, and returns the events' resources. The
-    /// page `start`, if any, has the event that began the stack's update.
+    /// Reads a stack's events from `pages` pages of two events, numbered from 0, and returns the events' resources. Any
+    /// further page fails. The page `start`, if any, has the event that began the stack's update.
     async fn resources_with_events(pages: usize, start: Option<usize>) -> Vec<String> {
         let account = answering(move |request| {
             let page = request.split("NextToken=").nth(1).map_or(0, |token| token.parse().unwrap());
+            if page == pages {
+                return (400, "", String::new());
+            }
             let event = |name: &str, id: &str, status: &str| {
                 format!(
                     "<member><StackId>s</StackId><LogicalResourceId>{name}{page}</LogicalResourceId>\
@@ -108,8 +111,7 @@ mod tests {
             };
             let status = if start == Some(page) { "UPDATE_IN_PROGRESS" } else { "UPDATE_COMPLETE" };
             let events = event("resource", "r", "UPDATE_FAILED") + &event("stack", "s", status);
-            let is_last = page + 1 == pages;
-            let next = if is_last { String::new() } else { format!("<NextToken>{}</NextToken>", page + 1) };
+            let next = format!("<NextToken>{}</NextToken>", page + 1);
             let body = format!(
                 "<DescribeStackEventsResponse><DescribeStackEventsResult><StackEvents>{events}</StackEvents>{next}\
                  </DescribeStackEventsResult></DescribeStackEventsResponse>"
@@ -124,7 +126,7 @@ mod tests {
     async fn events_are_read_back_to_the_start_of_the_update() {
         let expected = ["resource0", "stack0", "resource1", "stack1"];
         assert_eq!(resources_with_events(3, Some(1)).await, expected);
-        assert_eq!(resources_with_events(2, None).await, expected, "a stack without updates");
+        assert_eq!(resources_with_events(2, None).await, expected, "the third page fails");
         assert_eq!(resources_with_events(usize::MAX, None).await.len(), 2 * MOST_EVENT_PAGES);
     }
 

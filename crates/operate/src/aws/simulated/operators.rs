@@ -31,7 +31,7 @@ pub struct SimulatedOperators {
 }
 
 impl SimulatedOperators {
-    /// Returns a function that creates the operators for a simulation, or `None` if there is no command to run.
+    /// Returns a function that creates the operators for a simulation, or `None` if they have nothing to do.
     ///
     /// `retry_now` is the time of `comeback retry`, counted from the run's start, and the value of its `--within`.
     /// `chaos` is the seed for random commands, and the length of the run.
