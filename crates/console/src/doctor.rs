@@ -8,7 +8,8 @@ use axum::response::Response;
 use comeback_operate::alarms::TopicArn;
 use comeback_operate::doctor::diagnosis::area;
 use comeback_operate::doctor::findings::Finding;
-use comeback_operate::doctor::judgement::{CheckOutcome, FixLine, Judgement};
+use comeback_operate::doctor::judgement::Judgement;
+use comeback_operate::text::Text;
 use futures_util::future::join;
 
 use crate::page::{Frame, Problem, Visit, ok};
@@ -32,11 +33,8 @@ impl TopicField {
         Self { value: value.to_owned(), read }
     }
 
-    /// Returns the lines of the fix that a judgement suggests, without those that still need the ARN of an SNS topic.
-    pub(super) fn fix_lines(&self, judgement: &Judgement) -> Vec<FixLine> {
-        let topic = self.read.as_ref().and_then(|read| read.as_ref().ok());
-        let lines = judgement.fix_lines(topic).into_iter();
-        lines.filter(|line| !line.lacks_topic).collect()
+    pub(super) fn fix_lines(&self, judgement: &Judgement) -> Vec<Text> {
+        judgement.fix_lines(self.read.as_ref().and_then(|read| read.as_ref().ok()))
     }
 
     pub(super) fn refused(&self) -> Option<&String> {
@@ -44,19 +42,9 @@ impl TopicField {
     }
 }
 
-/// The word for an outcome, and its CSS class.
-pub(super) fn mark(outcome: &CheckOutcome) -> (&'static str, &'static str) {
-    match outcome {
-        CheckOutcome::Ok => ("ok", "good"),
-        CheckOutcome::Skipped => ("skipped", ""),
-        CheckOutcome::Warning => ("WARNING", "warn"),
-        CheckOutcome::Broken => ("BROKEN", "bad"),
-    }
-}
-
 /// The doctor's findings about one function.
 pub(super) struct Findings<'d> {
-    /// Findings that are not ok, worst first.
+    /// The worst problem comes first.
     pub(super) problems: Vec<&'d Finding>,
     pub(super) others: Vec<&'d Finding>,
 }
@@ -65,13 +53,9 @@ impl<'d> Findings<'d> {
     pub(super) fn of(findings: impl Iterator<Item = &'d Finding>) -> Self {
         let mut all: Vec<_> = findings.collect();
         all.sort_by_key(|finding| Reverse(finding.judgement.outcome));
-        let (problems, others) = all.into_iter().partition(is_problem);
+        let (problems, others) = all.into_iter().partition(|finding| finding.is_problem());
         Self { problems, others }
     }
-}
-
-fn is_problem(finding: &&Finding) -> bool {
-    finding.judgement.outcome > CheckOutcome::Ok
 }
 
 #[derive(Template)]
@@ -79,17 +63,11 @@ fn is_problem(finding: &&Finding) -> bool {
 struct DoctorPage<'d> {
     frame: Frame,
     summary: String,
-    /// All findings that are not ok, worst first.
+    /// The worst problem comes first.
     problems: Vec<&'d Finding>,
     /// All other findings, by area.
     others: Vec<(&'static str, Vec<&'d Finding>)>,
     topic: TopicField,
-}
-
-impl DoctorPage<'_> {
-    fn others_count(&self) -> usize {
-        self.others.iter().map(|(_, findings)| findings.len()).sum()
-    }
 }
 
 pub(super) async fn doctor(visit: Visit) -> Result<Response, Problem> {
@@ -97,7 +75,7 @@ pub(super) async fn doctor(visit: Visit) -> Result<Response, Problem> {
     let diagnosis = read.value?;
     let by_area = diagnosis.checks.chunk_by(|one, next| one.check.group == next.check.group);
     let others = by_area.map(|findings| {
-        let others = findings.iter().filter(|finding| !is_problem(finding));
+        let others = findings.iter().filter(|finding| !finding.is_problem());
         (area(findings[0].check.group), others.collect::<Vec<_>>())
     });
     ok(&DoctorPage {

@@ -113,6 +113,34 @@ impl Text {
         all
     }
 
+    /// Splits the text at the line breaks in its words.
+    pub fn lines(&self) -> Vec<Self> {
+        let mut lines = vec![Self::default()];
+        for Span { piece, tone } in &self.0 {
+            let parts = match piece {
+                Piece::Words(words) => words.split('\n').map(|part| Piece::Words(part.to_owned())).collect(),
+                value => vec![value.clone()],
+            };
+            for (number, piece) in parts.into_iter().enumerate() {
+                if number > 0 {
+                    lines.push(Self::default());
+                }
+                let line = lines.last_mut().expect("BUG: it begins with one");
+                line.0.push(Span { piece, tone: *tone });
+            }
+        }
+        lines
+    }
+
+    /// Replaces a placeholder, such as `TOPIC_ARN`, in words and shell commands.
+    pub(crate) fn replace(&mut self, placeholder: &str, value: &str) {
+        for span in &mut self.0 {
+            if let Piece::Words(text) | Piece::Shell(text, _) = &mut span.piece {
+                *text = text.replace(placeholder, value);
+            }
+        }
+    }
+
     /// The spans of the text, in order.
     pub fn spans(&self) -> &[Span] {
         &self.0
@@ -230,5 +258,18 @@ pub fn without_mark(bytes: &[u8]) -> Result<&[u8], &'static str> {
             Err("it is UTF-16, as Windows PowerShell's `>` writes; save it as UTF-8")
         }
         _ => Ok(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_ends_only_at_a_break_in_words() {
+        let two = Text::toned(Tone::Bad, text!["run ", shell("a\nb"), ":\nor wait"]);
+        let lines = two.lines();
+        assert_eq!(lines.iter().map(ToString::to_string).collect::<Vec<_>>(), ["run a\nb:", "or wait"]);
+        assert_eq!(lines.iter().map(Text::tone).collect::<Vec<_>>(), [Tone::Bad; 2]);
     }
 }

@@ -10,7 +10,7 @@ use crate::function::FunctionName;
 use crate::layout::Layout;
 use crate::numbers::counted;
 use crate::text;
-use crate::text::{Piece, Text, Tone};
+use crate::text::Text;
 
 /// Options for [`doctor`](crate::doctor::doctor).
 #[derive(Clone, Debug, Default)]
@@ -52,7 +52,7 @@ impl Diagnosis {
     fn is_shown(&self, finding: &Finding) -> bool {
         let Examination { functions, is_short, .. } = &self.examination;
         let is_asked_for = functions.is_empty() || finding.about.is_some();
-        finding.judgement.outcome > CheckOutcome::Ok || !is_short && is_asked_for
+        finding.is_problem() || !is_short && is_asked_for
     }
 
     /// One line with the number of findings for each outcome, and the names of the findings whose outcome is `broken`.
@@ -109,36 +109,13 @@ impl Answer for Diagnosis {
 }
 
 fn lay_out(finding: &Finding, layout: &mut Layout) {
-    let (mark, tone) = match finding.judgement.outcome {
-        CheckOutcome::Ok => ("ok     ", Tone::Good),
-        CheckOutcome::Skipped => ("skipped", Tone::Plain),
-        CheckOutcome::Warning => ("WARNING", Tone::Warning),
-        CheckOutcome::Broken => ("BROKEN ", Tone::Bad),
-    };
-    layout.line(text![Text::toned(tone, mark), format!(" {}: ", finding.name()), finding.found()]);
+    layout.line(finding.headline());
     for (title, text) in [("means", &finding.judgement.means), ("fix", &finding.judgement.fix)] {
-        for (number, line) in text.iter().flat_map(lines).enumerate() {
+        for (number, line) in text.iter().flat_map(Text::lines).enumerate() {
             let title = if number == 0 { format!("{title}:") } else { String::new() };
             layout.line(text![format!("        {title:<7}"), line]);
         }
     }
-}
-
-fn lines(text: &Text) -> Vec<Text> {
-    let mut lines = vec![Text::default()];
-    for span in text.spans() {
-        let Piece::Words(words) = &span.piece else {
-            lines.last_mut().expect("BUG: it begins with one").push(span.piece.clone());
-            continue;
-        };
-        for (number, part) in words.split('\n').enumerate() {
-            if number > 0 {
-                lines.push(Text::default());
-            }
-            lines.last_mut().expect("BUG: it begins with one").push(part);
-        }
-    }
-    lines
 }
 
 #[cfg(test)]
@@ -184,12 +161,5 @@ BROKEN  CB101 orders: the function does not exist
         };
         assert_eq!(printed(&[]), [true, true]);
         assert_eq!(printed(&["orders"]), [false, true]);
-    }
-
-    #[test]
-    fn each_line_of_a_fix_stands_below_the_first() {
-        let text = Text::joined(["a", "b\nc"].map(Text::from), "\n");
-        let lines: Vec<String> = lines(&text).iter().map(ToString::to_string).collect();
-        assert_eq!(lines, ["a", "b", "c"]);
     }
 }

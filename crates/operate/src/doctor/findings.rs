@@ -31,13 +31,17 @@ impl Finding {
         self.about.iter().fold(self.check.id.to_owned(), |id, about| format!("{id} {about}"))
     }
 
-    /// The facts that the check found. If there is no problem, the check's title comes first.
-    pub fn found(&self) -> Text {
-        let found = &self.judgement.found;
-        match self.judgement.outcome > CheckOutcome::Ok {
-            true => found.clone(),
-            false => text![self.check.title, ": ", found],
-        }
+    /// Returns true if the outcome is a warning or `broken`.
+    pub fn is_problem(&self) -> bool {
+        self.judgement.outcome > CheckOutcome::Ok
+    }
+
+    /// The outcome, the finding's name, and the facts that the check found. If there is no problem, the check's title
+    /// comes before the facts.
+    pub fn headline(&self) -> Text {
+        let Judgement { outcome, found, .. } = &self.judgement;
+        let title = if self.is_problem() { String::new() } else { format!("{}: ", self.check.title) };
+        text![outcome.mark(), format!(" {}: {title}", self.name()), found]
     }
 }
 

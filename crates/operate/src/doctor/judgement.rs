@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::alarms::TopicArn;
 use crate::failure::Failure;
-use crate::text::{Piece, Text};
+use crate::text::{Text, Tone};
 
 /// The placeholder for the ARN of an SNS topic in a suggested fix.
 pub(crate) const TOPIC: &str = "TOPIC_ARN";
@@ -23,6 +23,18 @@ pub enum CheckOutcome {
     Broken,
 }
 
+impl CheckOutcome {
+    /// The word for the outcome, padded to the width of the longest.
+    pub(super) fn mark(self) -> Text {
+        match self {
+            Self::Ok => Text::toned(Tone::Good, "ok     "),
+            Self::Skipped => "skipped".into(),
+            Self::Warning => Text::toned(Tone::Warning, "WARNING"),
+            Self::Broken => Text::toned(Tone::Bad, "BROKEN "),
+        }
+    }
+}
+
 /// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Judgement {
@@ -37,38 +49,21 @@ pub struct Judgement {
 }
 
 impl Judgement {
-    /// Returns the lines of the fix. If `topic` is given, it replaces `TOPIC_ARN`.
-    pub fn fix_lines(&self, topic: Option<&TopicArn>) -> Vec<FixLine> {
-        let Some(fix) = &self.fix else { return Vec::new() };
-        let commands = fix.spans().iter().map(|span| &span.piece);
-        let commands = commands.filter(|piece| matches!(piece, Piece::Command(..) | Piece::Shell(..)));
-        let commands: Vec<String> = commands.map(ToString::to_string).collect();
-        let line = |line: &str| FixLine {
-            is_command: commands.iter().any(|command| line.contains(&**command)),
-            lacks_topic: topic.is_none() && line.contains(TOPIC),
-            text: match topic {
-                Some(topic) => line.replace(TOPIC, &topic.to_string()),
-                None => line.to_owned(),
-            },
-        };
-        fix.to_string().lines().map(line).collect()
+    /// Returns the lines of the fix with `topic` in place of `TOPIC_ARN`. Without a topic, the lines that need one are
+    /// left out.
+    pub fn fix_lines(&self, topic: Option<&TopicArn>) -> Vec<Text> {
+        let mut lines: Vec<Text> = self.fix.iter().flat_map(Text::lines).collect();
+        match topic {
+            Some(topic) => lines.iter_mut().for_each(|line| line.replace(TOPIC, &topic.to_string())),
+            None => lines.retain(|line| !line.to_string().contains(TOPIC)),
+        }
+        lines
     }
 
     /// Returns true if the fix needs the ARN of an SNS topic.
     pub fn needs_topic(&self) -> bool {
         self.fix.as_ref().is_some_and(|fix| fix.to_string().contains(TOPIC))
     }
-}
-
-/// One line of the fix that the doctor suggests.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FixLine {
-    /// The text of the line: a command, or an instruction in words.
-    pub text: String,
-    /// True for a command to copy, false for an instruction in words.
-    pub is_command: bool,
-    /// True if `text` still contains `TOPIC_ARN`, which the operator must replace with the ARN of an SNS topic.
-    pub lacks_topic: bool,
 }
 
 /// A judgement, or the reason why the facts that it needs could not be read.
@@ -113,13 +108,10 @@ mod tests {
         let topic = TopicArn::read("arn:aws:sns:eu-west-1:123456789012:on-call", &handler).unwrap();
         let command = shell(format!("aws it --topic {}", TOPIC));
         let judgement = warning("silent", "nobody knows", text![command, "\nor ask a colleague"]);
-        let lines = |topic| {
-            let lines = judgement.fix_lines(topic).into_iter();
-            lines.map(|line| (line.text, line.is_command, line.lacks_topic)).collect::<Vec<_>>()
-        };
-        let words = ("or ask a colleague".to_owned(), false, false);
-        assert_eq!(lines(None), [("aws it --topic TOPIC_ARN".to_owned(), true, true), words.clone()]);
-        assert_eq!(lines(Some(&topic)), [(format!("aws it --topic {topic}"), true, false), words]);
+        let words = Text::from("or ask a colleague");
+        assert_eq!(judgement.fix_lines(None), std::slice::from_ref(&words));
+        let filled = shell(format!("aws it --topic {topic}")).and("");
+        assert_eq!(judgement.fix_lines(Some(&topic)), [filled, words]);
         assert!(judgement.needs_topic() && !warning("", "", "ask").needs_topic() && !ok("").needs_topic());
     }
 
