@@ -118,7 +118,8 @@ impl Part {
         self.plan.as_ref().map(|plan| &*plan.steps).unwrap_or_default()
     }
 
-    fn lay_out(&self, route: Route, layout: &mut Layout) {
+    /// Adds the part to the layout of a plan for `functions` functions.
+    fn lay_out(&self, route: Route, functions: usize, layout: &mut Layout) {
         let plan = match &self.plan {
             Ok(plan) => plan,
             Err(failure) => return layout.line(text![self.name(), ": ", failure.text()]),
@@ -130,7 +131,9 @@ impl Part {
         } else if plan.left.is_none() {
             layout.line(text![self.name(), format!(" is {}; nothing to change", route.state())]);
         }
-        plan.notes.iter().for_each(|note| layout.line(text!["note: ", note]));
+        // A terminal shows all notes together, below the plan.
+        let of = if functions > 1 { text![self.name(), ": "] } else { Text::default() };
+        plan.notes.iter().for_each(|note| layout.note(text![&of, note]));
         if let Some(left) = plan.left.as_ref().filter(|_| !plan.steps.is_empty()) {
             layout.line(format!("left for later: {left}"));
         }
@@ -202,7 +205,7 @@ impl Plan for AttachPlan {
 impl Answer for AttachPlan {
     fn layout(&self) -> Layout {
         let mut layout = Layout::default();
-        self.functions.iter().for_each(|part| part.lay_out(self.route, &mut layout));
+        self.functions.iter().for_each(|part| part.lay_out(self.route, self.functions.len(), &mut layout));
         layout
     }
 

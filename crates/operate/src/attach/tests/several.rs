@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use super::*;
 use crate::interrupt::Interrupt;
+use crate::layout::Block;
 use crate::operator::{Follow, Progress};
 use crate::text::Text;
 
@@ -43,6 +44,17 @@ async fn several_functions_take_one_update_of_the_stack() {
     assert_eq!(updates, 1);
     let list = snapshot(&aws).parameter.unwrap();
     assert_eq!(list, ["orders", "invoices", "refunds"].map(function_arn).join(","));
+}
+
+#[tokio::test]
+async fn a_note_names_one_of_several_functions() {
+    let plan = to_attach(&["orders", "invoices"]).plan(&operator(&three())).await.unwrap();
+    let notes = plan.layout().0.into_iter().filter_map(|block| match block {
+        Block::Note(note) => Some(note.to_string()),
+        _ => None,
+    });
+    let of: Vec<_> = notes.map(|note| note.split(": after").next().unwrap_or_default().to_owned()).collect();
+    assert_eq!(of, ["orders", "invoices"]);
 }
 
 #[tokio::test]
