@@ -56,6 +56,7 @@ pub(super) fn address(command: &Command) -> Option<String> {
         CommandName::Attach if command.words.iter().any(|word| word == "--list") => "/function".into(),
         CommandName::Attach => of("/attach"),
         CommandName::Detach => of("/detach"),
+        CommandName::Schedule => return None,
     })
 }
 

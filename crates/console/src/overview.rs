@@ -3,6 +3,7 @@
 use askama::Template;
 use axum::response::Response;
 use comeback_engine::Timestamp;
+use comeback_operate::attach::attachments::none_attached;
 use comeback_operate::deployment::Deployment;
 use comeback_operate::durations::short;
 use comeback_operate::function::{command_name, is_same_function, shown_name};
@@ -59,6 +60,8 @@ struct FunctionTable {
     last_hour: Vec<InLastHour>,
     /// Patterns on the allow-list. Functions that match them may have no row in the table.
     patterns: Vec<String>,
+    /// The line in place of an empty table.
+    none: Text,
 }
 
 /// The title of a tile, and the change in the tile's number over the last hour, in words.
@@ -193,6 +196,7 @@ async fn functions(console: &Console) -> LogRead<FunctionTable> {
             rows: shown.map(|state| Row::of(state, deployment, now)).collect(),
             last_hour: last_hour(&states, reading.due_an_hour_ago(now)),
             patterns: patterns.into_iter().map(ToOwned::to_owned).collect(),
+            none: none_attached(deployment),
         }
     };
     console.waiting(look).await

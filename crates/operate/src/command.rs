@@ -38,6 +38,7 @@ command_names! {
     Pause "pause",
     Resume "resume",
     Retry "retry",
+    Schedule "schedule",
     Status "status",
     Trace "trace",
     Waiting "waiting",

@@ -17,7 +17,7 @@ use comeback_engine::{
 use serde::Serialize;
 
 use crate::change::{Answer, Change, Completed, Performed, Plan, Question};
-use crate::command::CommandName;
+use crate::command::{Command, CommandName};
 use crate::deployment::Deployment;
 use crate::durations;
 use crate::failure::Failure;
@@ -255,7 +255,8 @@ pub fn read_error(text: &str) -> Result<String, String> {
 /// Fails if the key is empty or contains `{{`, which SSM refuses.
 pub fn read_key(text: &str) -> Result<String, String> {
     if text.is_empty() {
-        Err("must be an event's key: comeback waiting --each lists them".into())
+        let waiting = Command::new(CommandName::Waiting, ["--each"], "");
+        Err(format!("must be an event's key: {waiting} lists them"))
     } else {
         read_text(text)
     }

@@ -6,14 +6,14 @@ use comeback_engine::Policies;
 use serde::Serialize;
 
 use crate::change::Answer;
-use crate::command::{Command, CommandName};
+use crate::command::CommandName;
 use crate::deployment::Deployment;
 use crate::failure::Failure;
 use crate::function::command_name;
 use crate::layout::{Layout, Table};
 use crate::operator::Operator;
 use crate::text;
-use crate::text::{Piece, quoted};
+use crate::text::{Piece, Text, quoted};
 
 /// The functions that are attached to a deployment.
 #[derive(Debug, Serialize)]
@@ -22,7 +22,7 @@ pub struct Attachments {
     /// The patterns on the allow-list.
     patterns: Vec<String>,
     #[serde(skip)]
-    attach: Command,
+    none: Text,
     /// The reason why the functions that match the allow-list's patterns could not be listed.
     #[serde(skip)]
     unread: Option<Failure>,
@@ -57,9 +57,15 @@ pub async fn attachments(operator: &Operator) -> Result<Attachments, Failure> {
     Ok(Attachments {
         functions: arns.iter().map(|arn| AttachedFunction::of(arn, &deployment, policies.as_ref())).collect(),
         patterns: patterns.into_iter().map(ToOwned::to_owned).collect(),
-        attach: deployment.command(CommandName::Attach, ["FUNCTION"]),
+        none: none_attached(&deployment),
         unread,
     })
+}
+
+/// The line in place of an empty list of attached functions.
+pub fn none_attached(deployment: &Deployment) -> Text {
+    let attach = deployment.command(CommandName::Attach, ["FUNCTION"]);
+    text!["no function is attached; attach one with ", quoted(attach)]
 }
 
 impl AttachedFunction {
@@ -73,9 +79,7 @@ impl Answer for Attachments {
     fn layout(&self) -> Layout {
         let mut layout = Layout::default();
         match self.functions.is_empty() {
-            true => {
-                layout.line(text!["no function is attached; attach one with ", quoted(self.attach.clone())])
-            }
+            true => layout.line(&self.none),
             false => layout.table(table(&self.functions)),
         }
         for pattern in &self.patterns {
@@ -97,7 +101,7 @@ fn table(functions: &[AttachedFunction]) -> Table {
     for AttachedFunction { function, policy } in functions {
         let name = Piece::Function { shown: function.clone(), name: function.clone() };
         let policy = policy.as_deref().unwrap_or("the stack's");
-        table.row([name.into(), text::Text::from(policy)]);
+        table.row([name.into(), Text::from(policy)]);
     }
     table
 }

@@ -7,7 +7,7 @@ use comeback_engine::{
 
 use crate::alarms::{Alarm, Watched};
 use crate::aws::{Executions, INVOCATIONS_OF_A_POLLER};
-use crate::command::{CommandName, command_line};
+use crate::command::{Command, CommandName, command_line};
 use crate::doctor::facts::Facts;
 use crate::doctor::fix;
 use crate::doctor::judgement::{Judged, TOPIC, broken, ok, skipped, warning};
@@ -213,8 +213,9 @@ fn find_cause(facts: &Facts, watched: &Watched) -> Text {
                 Some(_) => "the stack's MaximumConcurrency",
                 None => "MaximumConcurrency, and MAXIMUM_CONCURRENCY with it",
             };
-            let raise = format!("raise {raised}; comeback schedule --rate RATE prints the number needed");
-            lines([command(CommandName::Waiting, &[]), raise.into()])
+            let schedule = Command::new(CommandName::Schedule, ["--rate", "RATE"], "");
+            let raise = text![format!("raise {raised}; "), schedule, " prints the number needed"];
+            lines([command(CommandName::Waiting, &[]), raise])
         }
     }
 }
