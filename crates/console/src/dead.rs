@@ -19,19 +19,16 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
 use axum::response::Response;
-use comeback_operate::CommandName;
-use comeback_operate::command::command_line;
 use comeback_operate::dead::filter::{PayloadTest, read_reason, read_retries};
-use comeback_operate::dead::groups::groups_table;
 use comeback_operate::dead::{self, Filter, Selection, Snapshot};
 use comeback_operate::durations;
 use comeback_operate::function::FunctionName;
 use comeback_operate::layout::{Layout, Table};
 use comeback_operate::numbers::{counted, grouped};
-use comeback_operate::shown::shown;
 use comeback_operate::status::DEAD_LETTERS;
 use comeback_operate::text;
 use comeback_operate::text::Text;
+use comeback_operate::{Answer as _, CommandName};
 
 use crate::access::token;
 use crate::change::Input;
@@ -39,7 +36,7 @@ use crate::console::Console;
 use crate::dead::change::{DISCARD, REDRIVE};
 use crate::dead::edit::LARGEST_EDIT;
 use crate::dead::files::LARGEST_UPLOAD;
-use crate::dead::parts::{described, path, perform_in_turn, selection, snapshot, table, until};
+use crate::dead::parts::{described, path, perform_in_turn, selection, snapshot};
 use crate::dead::state::scan_id;
 use crate::page::{Fields, Frame, Problem, Visit, form, form_that_reads, ok, page, upload};
 use crate::response::html;
@@ -108,12 +105,15 @@ struct DeadPage {
     refused: Option<Text>,
 }
 
-/// Groups of dead-letters in the newest snapshot, as a table.
+/// Groups of dead-letters in the newest snapshot.
 pub(super) struct Groups {
     pub(super) snapshot: Rc<Snapshot>,
-    pub(super) table: Table,
+    /// The layout of the groups, with one table.
+    pub(super) layout: Layout,
     /// For each row of the table, the number that its group has in the snapshot.
     pub(super) numbers: Vec<usize>,
+    /// The reason why the scan is incomplete; `None` if it is complete.
+    pub(super) problem: Option<Text>,
 }
 
 impl Groups {
@@ -124,11 +124,9 @@ impl Groups {
         if let Some(function) = function {
             groups.retain(|(_, group)| group.alike.target.as_ref().is_some_and(|arn| function.names(arn)));
         }
-        let only_groups = || groups.iter().map(|(_, group)| group);
-        let mut table = groups_table(only_groups(), &snapshot.deployment, now);
-        table.add("SQS deletes the first", only_groups().map(|group| until(group.expires, now)));
+        let (layout, problem) = (snapshot.layout_of(&groups, now), snapshot.end().err());
         let numbers = groups.iter().map(|(number, _)| *number).collect();
-        Some(Self { snapshot, table, numbers })
+        Some(Self { snapshot, layout, numbers, problem: problem.map(|failure| failure.text()) })
     }
 
     pub(super) fn at(&self) -> Text {
@@ -194,57 +192,6 @@ async fn dead_page(
     }
 }
 
-/// Notes about a scan, such as the number of dead-letters that arrived too late to be included.
-fn notes(snapshot: &Snapshot) -> impl Iterator<Item = String> {
-    let read = &snapshot.read;
-    let newer = (read.newer > 0).then(|| {
-        let count = counted(read.newer, "dead-letter", "dead-letters");
-        format!("{count} arrived during the scan, and are not included.")
-    });
-    let incomplete = read.incomplete().map(|why| format!("Incomplete: {why}."));
-    let hidden = read.still_hidden.as_ref().map(|(count, why)| {
-        format!("{} could not be made visible again: {why}.", counted(*count, "dead-letter", "dead-letters"))
-    });
-    newer.into_iter().chain(incomplete).chain(hidden)
-}
-
-fn matching(snapshot: &Snapshot) -> u64 {
-    snapshot.rows(&Selection::All).len() as u64
-}
-
-/// A sentence about a scan, such as `Read 9 dead-letters (2 match the filter); they are visible to everybody again.`
-fn said(snapshot: &Snapshot) -> String {
-    let (read, matching) = (&snapshot.read, matching(snapshot));
-    let all = counted(read.dead_letters, "dead-letter", "dead-letters");
-    let matching = if matching == read.dead_letters {
-        String::new()
-    } else {
-        format!(" ({})", counted(matching, "matches the filter", "match the filter"))
-    };
-    let is_visible = read.dead_letters > 0 && read.still_hidden.is_none();
-    let visible = if is_visible { "; they are visible to everybody again" } else { "" };
-    format!("Read {all}{matching}{visible}.")
-}
-
-/// The scan's filter in words, such as `Only: retries 0, payload /order=4001. 2 of 9.`, or an empty string without a
-/// filter.
-fn only(snapshot: &Snapshot) -> String {
-    let flags = snapshot.filter.flags();
-    if flags.is_empty() {
-        return String::new();
-    }
-    let named = flags.iter().map(|flag| flag.trim_start_matches('-').replacen('=', " ", 1));
-    let (taken, all) = (matching(snapshot), snapshot.read.dead_letters);
-    format!("Only: {}. {} of {}.", named.collect::<Vec<_>>().join(", "), grouped(taken), grouped(all))
-}
-
-/// Formats the filter's flags for display, with control characters escaped.
-pub(super) fn shown_flags(filter: &Filter) -> String {
-    let flags = filter.flags();
-    let flags: Vec<_> = flags.iter().map(|flag| shown(flag)).collect();
-    command_line(flags.iter().map(AsRef::as_ref))
-}
-
 impl OfEvent {
     pub(super) fn in_scan(console: &Console, key: &str) -> Option<Self> {
         let snapshot = console.dead.snapshot()?;
@@ -279,12 +226,10 @@ async fn scan(visit: Visit, fields: Fields) -> Result<Response, Problem> {
         // The earlier snapshot is dropped first, because two snapshots would take twice the memory.
         dead.set_snapshot(None);
         let snapshot = dead::scan(&performer.operator().await?, filter).await?;
-        let mut layout = Layout::default();
-        layout.line(said(&snapshot));
-        snapshot.unknown_target()?.into_iter().for_each(|note| layout.note(note));
-        performer.screen.show(layout);
+        performer.screen.show(snapshot.layout());
+        let end = snapshot.end();
         dead.set_snapshot(Some(snapshot));
-        Ok(())
+        end
     })
 }
 
@@ -340,7 +285,7 @@ async fn dead_letters(visit: Visit) -> Result<Response, Problem> {
         what: described(&snapshot, &selection),
         range: if rows.is_empty() { "None is left.".into() } else { range },
         paths: shown.iter().map(|row| (path(row), row.message_id.to_string())).collect(),
-        table: table(&snapshot, shown, visit.console.now()),
+        table: snapshot.table(shown, visit.console.now()),
         earlier: earlier.map(link),
         later: later.map(link),
     })
@@ -348,6 +293,7 @@ async fn dead_letters(visit: Visit) -> Result<Response, Problem> {
 
 #[cfg(test)]
 mod tests {
+    use comeback_operate::dead::scan::ScanEnd;
     use comeback_operate::dead::testing::{event, malformed};
 
     use crate::tests::{Setting, locally, snapshot_of};
@@ -408,11 +354,27 @@ mod tests {
             setting.console.dead.set_snapshot(Some(snapshot_of([event("Timeout"), other]).await));
             let (_, page) = setting.answer(setting.page("/dead?target=orders")).await;
             assert!(page.contains("function orders ×") && !page.contains("billing"), "{page}");
-            assert!(!page.contains("All 2 of them"), "no button acts on others: {page}");
+            assert!(page.contains("1 of about 2 dead-letters"), "{page}");
+            assert!(!page.contains("All of them"), "no button acts on others: {page}");
             let (_, page) = setting.answer(setting.page("/dead?target=none")).await;
-            assert!(page.contains("The scan found no dead-letter of none."), "{page}");
+            assert!(page.contains("0 of about 2 dead-letters"), "{page}");
             let (status, _) = setting.answer(setting.page("/dead?target=a%20b")).await;
             assert_eq!(status, StatusCode::BAD_REQUEST);
+        })
+        .await;
+    }
+
+    #[tokio::test]
+    async fn scan_page_says_what_the_scan_left_out() {
+        locally(async {
+            let setting = Setting::new(false).await;
+            let mut snapshot = snapshot_of([event("Timeout")]).await;
+            snapshot.filter.error = Some("Time*".into());
+            snapshot.read.end = ScanEnd::TooManyHidden;
+            setting.console.dead.set_snapshot(Some(snapshot));
+            let (_, page) = setting.answer(setting.page("/dead")).await;
+            assert!(page.contains("<code>&#39;--error=Time*&#39;</code>"), "{page}");
+            assert!(page.contains("SQS allows about 120000 at once"), "{page}");
         })
         .await;
     }
@@ -460,12 +422,6 @@ mod tests {
         assert_eq!(part(0, 101), (0..100, None, Some(100)));
         assert_eq!(part(150, 250), (100..200, Some(0), Some(200)));
         assert_eq!(part(9_999, 250), (200..250, Some(100), None));
-    }
-
-    #[test]
-    fn filter_with_a_nul_is_shown() {
-        let filter = Filter { error: Some("Time\0out".into()), ..Filter::default() };
-        assert_eq!(shown_flags(&filter), r#""--error=Time\\u{0}out""#);
     }
 
     #[test]

@@ -25,7 +25,8 @@ pub enum Block {
     Table(Table),
     /// Events, oldest first.
     Timeline(Vec<TimelineEntry>),
-    /// The place for the answer's [`rows`](crate::Answer::rows), one per line under these column headings.
+    /// The place for the answer's [`rows`](crate::Answer::rows), one per line under these column headings. A page lists
+    /// the rows of its own answer, some at a time.
     Rows(Vec<&'static str>),
     /// A note about the output, which the `comeback` command prints to standard error after `note: `.
     Note(Text),

@@ -146,7 +146,7 @@ async fn after_a_kill(ministack: &MiniStack, stack: &Stack, list: &Operator) {
     assert_eq!((&listed["read"], &listed["locked"]["dead_letters"]), (&json!(0), &json!(60)), "{listed}");
     assert!(listed["locked"]["until"].is_string(), "{listed}");
     let text = list.comeback("dead list --stack dead").ended(3);
-    assert!(text.contains("0 of about 60 dead-letters\n60 more are hidden by another command"), "{text}");
+    assert_eq!(text, "0 of about 60 dead-letters\n");
     let shown = list.comeback("dead show key-7 --stack dead --json").json(3);
     assert!(
         shown["error"].as_str().is_some_and(|error| error.contains("60 more are hidden by another command")),

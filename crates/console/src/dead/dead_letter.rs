@@ -11,7 +11,7 @@ use comeback_operate::shown::{shown_json, shown_lines};
 use comeback_operate::{Answer as _, CommandName, Fact, Table, Unwatched};
 
 use crate::access::token;
-use crate::dead::parts::{snapshot, table, turn};
+use crate::dead::parts::{snapshot, turn};
 use crate::dead::state::{ReadAgain, scan_id};
 use crate::page::{Fields, Frame, Problem, Visit, ok};
 use crate::response::go_to;
@@ -80,12 +80,13 @@ pub(super) async fn show(visit: Visit) -> Result<Response, Problem> {
         return Err(Problem::Refused(StatusCode::NOT_FOUND, why.into()));
     }
     let read = visit.query().get(READ).and_then(|read| visit.console.dead.read_again(read));
-    let Table { columns, rows: mut cells } = table(&snapshot, &rows[..1], visit.console.now());
-    let known = columns.iter().zip(cells.remove(0)).map(|(column, cell)| Fact::new(column.head, vec![cell]));
-    let known: Vec<_> = known.collect();
     let facts = match &read {
-        Some(read) => read.facts.iter().chain(known.last()).cloned().collect(),
-        None => known,
+        Some(read) => read.facts.clone(),
+        None => {
+            let Table { columns, rows: mut cells } = snapshot.table(&rows[..1], visit.console.now());
+            let known = columns.iter().zip(cells.remove(0));
+            known.map(|(column, cell)| Fact::new(column.head, vec![cell])).collect()
+        }
     };
     ok(&DeadLetterPage {
         frame: visit.frame("Dead-letter", None).of(snapshot.at),

@@ -5,13 +5,11 @@ use std::rc::Rc;
 
 use axum::http::StatusCode;
 use axum::response::Response;
-use comeback_engine::Timestamp;
-use comeback_operate::dead::groups::{Alike, expires};
+use comeback_operate::Failure;
+use comeback_operate::dead::groups::Alike;
 use comeback_operate::dead::snapshot::{Row, Selection, Snapshot};
-use comeback_operate::durations::short;
 use comeback_operate::function::shown_name;
 use comeback_operate::numbers::grouped;
-use comeback_operate::{Failure, Piece, Table, Text};
 
 use crate::change::Performer;
 use crate::console::Console;
@@ -56,18 +54,6 @@ where
             performing.await
         }
     }))
-}
-
-pub(super) fn until(at: Timestamp, now: Timestamp) -> Text {
-    let left = at.since(now);
-    let shown = if left.is_zero() { "now".into() } else { format!("in {}", short(left.as_secs() as f64)) };
-    Piece::Moment { shown, at }.into()
-}
-
-pub(super) fn table(snapshot: &Snapshot, rows: &[&Row], now: Timestamp) -> Table {
-    let mut table = snapshot.table(rows, now);
-    table.add("SQS deletes it", rows.iter().map(|row| until(expires(row.sent), now)));
-    table
 }
 
 pub(super) fn path(row: &Row) -> String {

@@ -120,7 +120,7 @@ async fn a_function_has_the_dead_letters_of_the_last_scan() {
         let group = "<td>2</td><td>max_age</td><td><a href=\"/function?name=orders\">orders</a></td><td>Timeout</td><td>m</td>";
         assert!(orders.contains(group), "{orders}");
         let other = text(&setting, "/function?name=payments").await;
-        assert!(other.contains("None is of this function") && !other.contains("Timeout"), "{other}");
+        assert!(other.contains("0 of about 3 dead-letters") && !other.contains("Timeout"), "{other}");
     })
     .await;
 }

@@ -1,6 +1,7 @@
 //! The filter that a command uses to select dead-letters.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -8,8 +9,10 @@ use comeback_engine::{DeadLetterKind, LossyText, ReasonCode, ReceivedDeadLetter,
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::command::command_line;
 use crate::durations;
 use crate::function::FunctionName;
+use crate::shown::shown;
 
 /// The reason reported for an invocation record that SQS moved to the dead-letter queue after too many receives.
 const MAX_RECEIVE_COUNT: &str = "max_receive_count";
@@ -77,6 +80,15 @@ impl Filter {
         let payload = self.payload.iter().map(|test| ("payload", format!("{}={}", test.pointer, test.value)));
         let set = flags.into_iter().filter_map(|(name, value)| Some((name, value?)));
         set.chain(payload).map(|(name, value)| format!("--{name}={value}")).collect()
+    }
+}
+
+/// Formats the filter's flags for a shell, with control characters escaped.
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let flags = self.flags();
+        let flags: Vec<_> = flags.iter().map(|flag| shown(flag)).collect();
+        f.write_str(&command_line(flags.iter().map(AsRef::as_ref)))
     }
 }
 
@@ -333,6 +345,12 @@ mod tests {
             let retries = read_retries(test).unwrap();
             assert_eq!(read_retries(&retries_text(&retries)).unwrap(), retries, "{test}");
         }
+    }
+
+    #[test]
+    fn filter_with_a_nul_is_shown() {
+        let filter = Filter { error: Some("Time\0out".into()), ..Filter::default() };
+        assert_eq!(filter.to_string(), r#""--error=Time\\u{0}out""#);
     }
 
     #[test]

@@ -88,7 +88,7 @@ impl Group {
 }
 
 /// The time when SQS deletes a dead-letter that was sent to the dead-letter queue at `sent`.
-pub fn expires(sent: Timestamp) -> Timestamp {
+pub(super) fn expires(sent: Timestamp) -> Timestamp {
     sent.saturating_add(RETENTION)
 }
 
@@ -155,13 +155,21 @@ impl Described {
 }
 
 /// Lays out groups as a table.
-pub fn groups_table<'g>(
+pub(super) fn groups_table<'g>(
     groups: impl IntoIterator<Item = &'g Group>,
     deployment: &Deployment,
     now: Timestamp,
 ) -> Table {
-    let mut table =
-        Table::new(["dead-letters", "reason", "function", "error", "message", "oldest", "newest"]);
+    let mut table = Table::new([
+        "dead-letters",
+        "reason",
+        "function",
+        "error",
+        "message",
+        "oldest",
+        "newest",
+        "SQS deletes the first",
+    ]);
     for group in groups {
         let Alike { reason, target, error_type, error_message, detail } = &group.alike;
         table.row([
@@ -172,6 +180,7 @@ pub fn groups_table<'g>(
             shown_message(error_message.as_deref().or(detail.as_deref())),
             ago(group.oldest, now),
             ago(group.newest, now),
+            until(group.expires, now),
         ]);
     }
     table
@@ -187,6 +196,7 @@ pub(super) struct RowValues<'l> {
     pub(super) message: Option<&'l str>,
     pub(super) retries: Option<u64>,
     pub(super) dead_lettered_at: Timestamp,
+    pub(super) sent: Timestamp,
 }
 
 impl Described {
@@ -200,6 +210,7 @@ impl Described {
             message: self.error_message.as_deref().or(self.detail.as_deref()),
             retries: self.retries,
             dead_lettered_at: self.dead_lettered_at,
+            sent: self.sent,
         }
     }
 }
@@ -209,7 +220,8 @@ pub(super) fn dead_letters_table<'l>(
     deployment: &Deployment,
     now: Timestamp,
 ) -> Table {
-    let mut table = Table::new(["key", "function", "reason", "error", "message", "retries", "age"]);
+    let mut table =
+        Table::new(["key", "function", "reason", "error", "message", "retries", "age", "SQS deletes it"]);
     for line in lines {
         table.row([
             line.key.map_or_else(|| line.message_id.into(), |key| Piece::Event(key.to_owned()).into()),
@@ -219,6 +231,7 @@ pub(super) fn dead_letters_table<'l>(
             shown_message(line.message),
             line.retries.map(|retries| retries.to_string()).unwrap_or_default().into(),
             ago(line.dead_lettered_at, now),
+            until(expires(line.sent), now),
         ]);
     }
     table
@@ -239,6 +252,12 @@ fn ago(at: Timestamp, now: Timestamp) -> Text {
 
 fn age(moment: Timestamp, now: Timestamp) -> String {
     durations::short(now.since(moment).as_secs_f64().floor())
+}
+
+fn until(at: Timestamp, now: Timestamp) -> Text {
+    let left = at.since(now).as_secs();
+    let shown = if left == 0 { "now".into() } else { format!("in {}", durations::short(left as f64)) };
+    Piece::Moment { shown, at }.into()
 }
 
 pub(super) fn cut(text: &str, most: usize) -> String {

@@ -1,5 +1,6 @@
 //! Lists dead-letters: counts by group, and the first dead-letters individually.
 
+use comeback_engine::Timestamp;
 use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 
@@ -7,89 +8,90 @@ use crate::change::Answer;
 use crate::dead::filter::Filter;
 use crate::dead::groups::{Described, Group, dead_letters_table, groups_table};
 use crate::dead::scan::counted_dead_letters;
-use crate::dead::snapshot::{Selection, Snapshot};
+use crate::dead::snapshot::Snapshot;
 use crate::failure::Failure;
 use crate::layout::Layout;
 use crate::numbers::{counted, grouped};
 use crate::operator::Operator;
 
-/// The dead-letters that match a filter.
-#[derive(Debug)]
-pub struct Listing {
-    snapshot: Snapshot,
-    groups: Vec<Group>,
-    chosen: u64,
-}
-
-/// Counts the dead-letters that match a filter, and lists up to `most` of them.
+/// Counts the dead-letters that match a filter, and describes up to `most` of them.
 ///
 /// # Errors
 ///
 /// Fails if the deployment or its dead-letter queue cannot be read.
-pub async fn list(operator: &Operator, filter: Filter, most: usize) -> Result<Listing, Failure> {
-    let deployment = operator.deployment().await?;
-    let snapshot = Snapshot::take(operator, &deployment, filter, None, most).await?;
-    let chosen = snapshot.rows(&Selection::All).len() as u64;
-    let groups = snapshot.groups().into_iter().map(|(_, group)| group).collect();
-    Ok(Listing { snapshot, groups, chosen })
+pub async fn list(operator: &Operator, filter: Filter, most: usize) -> Result<Snapshot, Failure> {
+    Snapshot::take(operator, &operator.deployment().await?, filter, None, most).await
 }
 
-impl Serialize for Listing {
+impl Serialize for Snapshot {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Snapshot { read, described, .. } = &self.snapshot;
+        let Self { read, described, .. } = self;
+        let groups: Vec<Group> = self.groups().into_iter().map(|(_, group)| group).collect();
         let mut members = serializer.serialize_map(None)?;
-        members.serialize_entry("chosen", &self.chosen)?;
+        members.serialize_entry("chosen", &groups.iter().map(|group| group.count).sum::<u64>())?;
         members.serialize_entry("read", &read.dead_letters)?;
         members.serialize_entry("newer", &read.newer)?;
         members.serialize_entry("locked", &read.locked)?;
         members.serialize_entry("incomplete", &read.incomplete())?;
-        members.serialize_entry("groups", &self.groups)?;
+        members.serialize_entry("groups", &groups)?;
         members.serialize_entry("dead_letters", described)?;
         members.end()
     }
 }
 
-impl Answer for Listing {
+impl Answer for Snapshot {
     fn layout(&self) -> Layout {
-        let Snapshot { read, described, deployment, at, .. } = &self.snapshot;
-        let mut layout = Layout::default();
-        let all = read.dead_letters + read.locked.map_or(0, |locked| locked.dead_letters);
-        layout.line(match all {
-            0 => "no dead-letters".to_owned(),
-            _ => format!("{} of about {}", grouped(self.chosen), counted_dead_letters(all)),
-        });
-        if self.chosen > 0 {
-            layout.table(groups_table(&self.groups, deployment, *at));
-        }
-        let shown = described.len() as u64;
-        if shown > 0 {
-            layout.table(dead_letters_table(described.iter().map(Described::line), deployment, *at));
-        }
-        if shown > 0 && shown < self.chosen {
-            layout.line(format!("{shown} shown; --limit {} shows all", self.chosen));
-        }
-        if read.newer > 0 {
-            let count = counted(read.newer, "more dead-letter", "more dead-letters");
-            layout.line(format!("{count} arrived in the meantime"));
-        }
-        read.locked.iter().for_each(|locked| layout.line(locked.to_string()));
-        self.snapshot.unknown_target().ok().flatten().iter().for_each(|note| layout.note(note));
-        layout
+        self.layout_of(&self.groups(), self.at)
     }
 
     fn end(&self) -> Result<(), Failure> {
-        let read = &self.snapshot.read;
-        read.result(&format!("read {}", counted_dead_letters(read.dead_letters)))?;
-        self.snapshot.unknown_target().map(drop)
+        self.read.result(&format!("read {}", counted_dead_letters(self.read.dead_letters)))?;
+        self.unknown_target().map(drop)
+    }
+}
+
+impl Snapshot {
+    /// The layout for some of the [groups](Self::groups), with durations as of `now`.
+    pub fn layout_of(&self, groups: &[(usize, Group)], now: Timestamp) -> Layout {
+        let Self { read, described, deployment, .. } = self;
+        let mut layout = Layout::default();
+        let chosen: u64 = groups.iter().map(|(_, group)| group.count).sum();
+        let all = read.dead_letters + read.locked.map_or(0, |locked| locked.dead_letters);
+        layout.line(match all {
+            0 => "no dead-letters".to_owned(),
+            _ => format!("{} of about {}", grouped(chosen), counted_dead_letters(all)),
+        });
+        if chosen > 0 {
+            layout.table(groups_table(groups.iter().map(|(_, group)| group), deployment, now));
+        }
+        let shown = described.len() as u64;
+        if shown > 0 {
+            layout.table(dead_letters_table(described.iter().map(Described::line), deployment, now));
+        }
+        if shown > 0 && shown < chosen {
+            layout.line(format!("{shown} shown; --limit {chosen} shows all"));
+        }
+        if read.newer > 0 {
+            let (one, more) = (
+                "dead-letter that arrived during the scan is",
+                "dead-letters that arrived during the scan are",
+            );
+            layout.line(format!("{} not included", counted(read.newer, one, more)));
+        }
+        self.unknown_target().ok().flatten().iter().for_each(|note| layout.note(note));
+        layout
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use comeback_engine::RETENTION;
+
     use super::*;
     use crate::aws::{AttributeValue, NewMessage};
     use crate::change::tests::plain;
     use crate::dead::testing::{Dead, SampleDeadLetter, event, malformed, record, unknown};
+    use crate::layout::Block;
 
     #[tokio::test]
     async fn dead_letters_are_counted_by_group_and_given_back() {
@@ -130,6 +132,21 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn some_groups_have_a_layout_of_their_own() {
+        let dead = Dead::with([event("Timeout"), event("Timeout"), malformed()]);
+        let mut snapshot = list(&dead.operator(), Filter::default(), 0).await.unwrap();
+        snapshot.read.newer = 1;
+        let (some, later) = (&snapshot.groups()[1..], snapshot.at.saturating_add(RETENTION));
+        let Layout(blocks) = snapshot.layout_of(some, later);
+        let [Block::Line(first), Block::Table(table), Block::Line(last)] = &*blocks else {
+            panic!("{blocks:?}")
+        };
+        assert_eq!(first.to_string(), "1 of about 3 dead-letters");
+        assert_eq!(table.rows[0].last().map(ToString::to_string).as_deref(), Some("now"), "SQS deletes it");
+        assert_eq!(last.to_string(), "1 dead-letter that arrived during the scan is not included");
+    }
+
+    #[tokio::test]
     async fn a_key_is_never_broken_and_an_error_is_cut() {
         let event = event("Timeout");
         let long = format!("{}-{}", event.key, "k".repeat(200));
@@ -156,9 +173,10 @@ mod tests {
             dead.aws.queue(queue).send(now, std::time::Duration::ZERO, message);
         }
         let listing = list(&dead.operator(), Filter::default(), 10).await.unwrap();
-        let groups = listing.groups.iter();
+        let groups = listing.groups();
+        let groups = groups.iter().map(|(_, group)| (group.count, &group.alike));
         let groups =
-            groups.map(|it| (it.count, it.alike.error_message.as_deref(), it.alike.detail.as_deref()));
+            groups.map(|(count, alike)| (count, alike.error_message.as_deref(), alike.detail.as_deref()));
         assert_eq!(groups.collect::<Vec<_>>(), [(2, None, Some(lost)), (2, None, Some("not JSON"))]);
         let text = plain(&listing);
         assert!(text.contains(lost) && text.contains("| not JSON |"), "{text}");

@@ -317,8 +317,8 @@ mod tests {
         let expected = "\
 to redrive: about 1 dead-letter of 3, in about 0s
 (--limit; the filters match 2)
-dead-letters | reason | function | error | message | oldest | newest
-2 | max_age | orders | Timeout | m | 11574d 2h | 11574d 2h
+dead-letters | reason | function | error | message | oldest | newest | SQS deletes the first
+2 | max_age | orders | Timeout | m | 11574d 2h | 11574d 2h | in 14d
 skipped: 1, which would be dead-lettered again as malformed_record
 ";
         assert_eq!(plain(&plan), expected);

@@ -80,18 +80,6 @@ impl Locked {
         (dead_letters > 0).then(|| Self { dead_letters, until: now.saturating_add(HIDDEN_FOR) })
     }
 
-    fn in_short(&self) -> String {
-        format!(
-            "{} hidden by another command, for up to {} minutes after that one ends",
-            self.count(),
-            minutes()
-        )
-    }
-
-    fn count(&self) -> String {
-        counted(self.dead_letters, "more is", "more are")
-    }
-
     /// `until` as a time of day, rounded up to the next whole minute.
     fn clock(&self) -> String {
         let until = Timestamp::from_secs(self.until.rounded_up_to_secs().as_secs().next_multiple_of(60));
@@ -101,7 +89,8 @@ impl Locked {
 
 impl fmt::Display for Locked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (count, clock, minutes) = (self.count(), self.clock(), minutes());
+        let count = counted(self.dead_letters, "more is", "more are");
+        let (clock, minutes) = (self.clock(), minutes());
         write!(
             f,
             "{count} hidden by another command, possibly a killed one, for up to {minutes} minutes after its \
@@ -147,7 +136,7 @@ impl ScanResult {
                 minutes()
             )
         });
-        let locked = self.locked.filter(|_| self.end == ScanEnd::All).map(|locked| locked.in_short());
+        let locked = self.locked.filter(|_| self.end == ScanEnd::All).map(|locked| locked.to_string());
         let is_whole = hidden.is_none() && locked.is_none();
         let after = [done.to_owned()].into_iter().chain(locked).chain(hidden);
         let before = match self.end {
@@ -379,8 +368,7 @@ mod tests {
             still_hidden: None,
             locked: Some(locked),
         };
-        let undone = "read 4 dead-letters; 51 more are hidden by another command, for up to 15 minutes after \
-                      that one ends";
+        let undone = format!("read 4 dead-letters; {locked}");
         assert_eq!(read.result("read 4 dead-letters"), Err(Failure::undone(undone)));
         let enough = ScanResult { end: ScanEnd::Enough, ..read };
         assert_eq!(enough.result("the dead-letter was found"), Ok(()));

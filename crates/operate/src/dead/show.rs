@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use crate::aws::{AttributeValue, Received};
 use crate::change::Answer;
 use crate::command::CommandName;
-use crate::dead::groups::Described;
+use crate::dead::groups::{Described, expires};
 use crate::dead::rules::compact;
 use crate::dead::scan::{ScanResult, show_each};
 use crate::failure::Failure;
@@ -96,6 +96,7 @@ impl DeadLetterDetails {
             ("first failure", self.first_failure.and_then(moment)),
             ("dead-lettered", moment(self.described.dead_lettered_at)),
             ("sent", moment(self.described.sent)),
+            ("SQS deletes it", moment(expires(self.described.sent))),
         ];
         let facts = facts.into_iter().filter_map(|(name, text)| Some((name, text?)));
         let attributes = self.attributes.iter();

@@ -231,6 +231,7 @@ impl Snapshot {
                 message: row.message.as_deref(),
                 retries: row.retries.map(u64::from),
                 dead_lettered_at: row.dead_lettered_at,
+                sent: row.sent,
             }
         });
         dead_letters_table(lines, &self.deployment, now)
