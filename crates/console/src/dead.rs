@@ -23,10 +23,9 @@ use comeback_operate::dead::filter::{PayloadTest, read_reason, read_retries};
 use comeback_operate::dead::{self, Filter, Selection, Snapshot};
 use comeback_operate::durations;
 use comeback_operate::function::FunctionName;
-use comeback_operate::layout::{Layout, Table};
-use comeback_operate::numbers::{counted, grouped};
+use comeback_operate::layout::{Fact, Layout, Table};
+use comeback_operate::numbers::grouped;
 use comeback_operate::status::DEAD_LETTERS;
-use comeback_operate::text;
 use comeback_operate::text::Text;
 use comeback_operate::{Answer as _, CommandName};
 
@@ -89,8 +88,8 @@ fn filter(fields: &Fields) -> Result<Filter, String> {
 #[template(path = "dead.html")]
 struct DeadPage {
     frame: Frame,
-    /// The number of dead-letters and the age of the oldest one, or the reason why the queue could not be read.
-    count: Result<Text, Text>,
+    /// What `comeback status` says about the queue, or the reason why it could not be read.
+    queue: Result<Vec<Fact>, Text>,
     under_way: Option<String>,
     filters: Vec<(&'static Input, Vec<String>)>,
     once: String,
@@ -166,11 +165,8 @@ async fn dead_page(
 ) -> DeadPage {
     let dead = &visit.console.dead;
     let status = visit.console.status().await.value;
-    let count = status.map_err(|failure| failure.text()).map(|status| {
-        let fact = status.facts().into_iter().find(|fact| fact.title == DEAD_LETTERS);
-        let rest = fact.map(|fact| fact.rest()).unwrap_or_default();
-        text![counted(status.dead_letters.total(), "dead-letter", "dead-letters"), rest]
-    });
+    let facts = status.map_err(|failure| failure.text()).map(|status| status.facts());
+    let queue = facts.map(|facts| facts.into_iter().filter(|fact| fact.title == DEAD_LETTERS).collect());
     let scanned = Groups::in_scan(&visit.console, function);
     let snapshot = scanned.as_ref().map(|groups| &*groups.snapshot);
     let frame = visit.frame("Dead-letters", None);
@@ -181,7 +177,7 @@ async fn dead_page(
             None => frame,
         },
         command: snapshot.map(command).unwrap_or_default(),
-        count,
+        queue,
         under_way: dead.under_way(),
         filters: FILTERS.iter().map(|input| (input, input.values(filled))).collect(),
         once: token(),

@@ -29,8 +29,8 @@
 //!    For a page that changes nothing, use the route `page(…)`, which handles GET. A handler may use types that are not
 //!    `Send`, because all pages run on one thread. Run a long computation with `tokio::task::spawn_blocking`.
 //! 2. Add a template to `templates/` that extends `base.html`, and a struct with a field `frame: Frame`, made by
-//!    `visit.frame(…)`. The macros in `layout.html` draw a command's output: `blocks` draws all of it; `text`,
-//!    `facts`, `grid` and `timeline` draw its parts. A `grid` is a table that can begin with a column for links and
+//!    `visit.frame(…)`. The macros in `layout.html` draw a command's output: `blocks` draws all of it; `block`,
+//!    `text`, `facts`, `grid` and `timeline` draw its parts. A `grid` is a table that can begin with a column for links and
 //!    checkboxes. The macro `copy` draws text with a Copy button. A chart is a
 //!    [`figure`](comeback_rehearsal::figure); output it with `|safe`. An element with `data-refresh` and an `id` is
 //!    refreshed every five seconds, so keep forms outside such elements. Add the page to `NAVIGATION`.
