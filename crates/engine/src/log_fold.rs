@@ -228,7 +228,7 @@ impl WaitsFor {
     /// Returns what the message is waiting for and the line's delay in seconds; `None` if the message is settled.
     fn of(line: &LogLine<'_>) -> Option<(Self, u32)> {
         let hidden = |delay: u64| u32::try_from(delay).unwrap_or(u32::MAX);
-        match line.what {
+        match *line.what {
             What::Defer { due, due_by, delay, .. } => Some((Self::Due { due, by: due_by }, hidden(delay))),
             What::Hold { delay, .. } => Some((Self::Resume, hidden(delay))),
             What::Keep { cause, delay, not_before, .. } => {

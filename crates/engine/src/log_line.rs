@@ -32,7 +32,7 @@ pub struct LogLine<'a> {
     pub event: Option<LoggedEvent<'a>>,
     /// The outcome of the message.
     #[serde(flatten)]
-    pub what: What,
+    pub what: Cow<'a, What>,
     /// The id of the X-Ray trace that the message belongs to; `None` if the message is not part of a trace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<Cow<'a, str>>,
@@ -127,7 +127,7 @@ impl<'a> LogLine<'a> {
         };
         let trace = outcome.record.trace_id().map(Into::into);
         let receipt_handle = outcome.receipt_handle().filter(|handle| is_plain(handle)).map(Into::into);
-        let (message_id, what) = (outcome.message_id().into(), outcome.what.clone());
+        let (message_id, what) = (outcome.message_id().into(), Cow::Borrowed(&outcome.what));
         Self { timestamp, level, v: LOG_VERSION, message_id, event, what, trace, receipt_handle }
     }
 }

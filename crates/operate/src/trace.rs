@@ -241,7 +241,7 @@ pub(crate) mod tests {
             let mut fields = fields.clone();
             fields["timestamp"] = json!(at(*second));
             let line = test_line(fields);
-            let (happened, event) = (StepKind::Logged(line.what), line.event.unwrap());
+            let (happened, event) = (StepKind::Logged(line.what.into_owned()), line.event.unwrap());
             StoryStep { at: line.timestamp, last: line.timestamp, happened, event }
         });
         let (key, target, first_failure) = ("k-1".into(), "arn:f".into(), Some(at(0)));

@@ -108,7 +108,7 @@ fn a_line_without_an_event_changes_nothing() {
 fn too_many_functions_and_errors_are_one_kind() {
     let mut fold = Fold::default();
     for n in 0..MOST_KINDS + 5 {
-        let mut line = said(n, 110, defers(110, 112).what);
+        let mut line = said(n, 110, defers(110, 112).what.into_owned());
         line.event.as_mut().unwrap().error_type = Some(format!("E-{n}").into());
         fold.take(&line);
     }
@@ -121,7 +121,7 @@ fn too_many_functions_and_errors_are_one_kind() {
 fn settled_messages_take_little_room() {
     let mut fold = Fold::default();
     for n in 0..50_000 {
-        fold.take(&said(n, 110, defers(110, 112).what));
+        fold.take(&said(n, 110, defers(110, 112).what.into_owned()));
         fold.take(&said(n, 112, reinvoked()));
     }
     assert_eq!((fold.waiting().len(), fold.settled.len()), (0, 50_000));

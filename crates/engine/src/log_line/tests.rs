@@ -56,7 +56,7 @@ pub(crate) fn line(what: What) -> LogLine<'static> {
         v: LOG_VERSION,
         message_id: "m-1".into(),
         event: Some(event()),
-        what,
+        what: Cow::Owned(what),
         trace: Some("1-5759e988-bd862e3fe1be46a994272793".into()),
         receipt_handle: Some("AQEB+/h-1==".into()),
     }
@@ -161,6 +161,12 @@ fn every_line_is_read_as_it_was_written() {
 }
 
 #[test]
+fn a_line_borrows_its_outcome() {
+    let outcome = dead_lettered();
+    assert!(matches!(LogLine::of(&outcome, NOW).what, Cow::Borrowed(_)));
+}
+
+#[test]
 fn other_lines_and_versions_are_refused() {
     let text = serde_json::to_string(&LogLine::of(&deferred(), NOW)).unwrap();
     assert_eq!(LogLine::read(&text.replace(r#""v":1"#, r#""v":2"#)), Err(NotALine::Newer));
@@ -177,7 +183,7 @@ fn other_lines_and_versions_are_refused() {
     }
     let kept = serde_json::to_string(&line(happenings()[4].clone())).unwrap();
     let read = LogLine::read(&kept.replace("dead_letter_not_sent", "new")).unwrap();
-    assert!(matches!(read.what, What::Keep { cause: Cause::Other, .. }), "{read:?}");
+    assert!(matches!(*read.what, What::Keep { cause: Cause::Other, .. }), "{read:?}");
 }
 
 #[test]

@@ -122,7 +122,7 @@ impl Counts {
         // This line is about the failure of the invocation `request_id`.
         self.failed.extend(event.request_id.map(Into::into));
         let retry = (event.key.into(), event.retry);
-        if let What::Reinvoke { invoke_request_id, .. } = line.what
+        if let What::Reinvoke { invoke_request_id, .. } = line.what.into_owned()
             && awaited.contains(&retry)
         {
             self.retried.insert(retry);

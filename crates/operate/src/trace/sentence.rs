@@ -106,7 +106,7 @@ mod tests {
     fn step(second: u64, mut fields: Value) -> StoryStep {
         fields["timestamp"] = json!(at(second));
         let LogLine { timestamp, event, what, .. } = test_line(fields);
-        let happened = StepKind::Logged(what);
+        let happened = StepKind::Logged(what.into_owned());
         StoryStep { at: timestamp, last: timestamp, happened, event: event.unwrap() }
     }
 

@@ -131,6 +131,7 @@ struct Timeline {
 impl Timeline {
     fn take(&mut self, line: LogLine<'static>) {
         let LogLine { timestamp: at, event: Some(event), what, .. } = line else { return };
+        let what = what.into_owned();
         self.failure(at, &event);
         // If the message was kept although no call failed, its wait simply continues.
         if matches!(what, What::Keep { failure: None, .. }) {
@@ -288,7 +289,7 @@ impl StoryEnd {
             });
         }
         let settling = about.rev().find(|line| line.what.settles())?;
-        Some(match &settling.what {
+        Some(match &*settling.what {
             What::Reinvoke { invoke_request_id, .. } => {
                 let request_id = invoke_request_id.as_deref().map(Into::into);
                 Self::Invoked { request_id, at: settling.timestamp }

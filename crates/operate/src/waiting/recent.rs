@@ -52,7 +52,7 @@ impl Recent {
         if let Some(MessageState::Waiting(message)) = before {
             self.take_due(message, line.timestamp);
         }
-        let step = match (before, &line.what) {
+        let step = match (before, &*line.what) {
             (Some(MessageState::Settled), _) => return,
             (before, What::Reinvoke { .. }) => {
                 EventCounts { failed: u64::from(before.is_none()), retried: 1, dead_lettered: 0 }
