@@ -199,8 +199,8 @@ impl<'r> Case<'_, 'r> {
         let Some(Due { at: due, by: due_by, early }) = self.due() else {
             return self.pauses.and_then(|_| dead_letter(self.out_of_time()));
         };
-        if let Some(visibility_timeout) = self.left_to_serve(due) {
-            return Some(Action::Defer { due, visibility_timeout, due_by, early });
+        if let Some(left) = self.left_to_serve(due) {
+            return Some(Action::Defer { due, visibility_timeout: self.deferral(left), due_by, early });
         }
         if let Some(visibility_timeout) = self.hold() {
             return Some(Action::Hold { due, visibility_timeout });
@@ -238,6 +238,10 @@ impl<'r> Case<'_, 'r> {
         None
     }
 
+    fn shown_error_type(&self) -> String {
+        shown(self.event.error_type().unwrap_or_default())
+    }
+
     /// The pauses that apply to the event's function; empty while the pauses are unknown.
     fn pauses(&self) -> impl Iterator<Item = &Pause> {
         self.pauses.into_iter().flat_map(|pauses| pauses.of_function(&self.event.function_arn))
@@ -271,10 +275,6 @@ impl<'r> Case<'_, 'r> {
         let Self { event, record, policy, .. } = self;
         let max_age_secs = policy.max_age().as_secs();
         max_age(record, &format!("first failed at {}; MAX_AGE is {max_age_secs} s", event.first_failure))
-    }
-
-    fn shown_error_type(&self) -> String {
-        shown(self.event.error_type().unwrap_or_default())
     }
 
     /// Returns the reason to dead-letter the event if an operator's cancel request applies to it (rule 4 above).
@@ -424,26 +424,15 @@ impl<'r> Case<'_, 'r> {
         moments.filter(|due| due.at < otherwise_due).min_by_key(|due| due.at)
     }
 
-    /// Returns how much longer the message must be hidden (rules 8 and 10 above); `None` if its retry is due now.
+    /// Returns the time left until the retry is due, even if it is zero on a first receive (rule 8 above). Returns
+    /// `None` if the message need not wait.
     fn left_to_serve(&self, due: Timestamp) -> Option<Duration> {
         let left = due.since(self.now);
         let first = self.record.is_first_receive();
         if !first && left < CLOCK_TOLERANCE {
             return None;
         }
-        Some(Duration::from_secs(ceil_secs(left).min(self.longest_hiding().as_secs()).max(1)))
-    }
-
-    /// Returns the longest time that the message can now be hidden (rule 10 above).
-    fn longest_hiding(&self) -> Duration {
-        // The time of the current receive is known only if it is the first. On any later receive, a throttled poller
-        // may have held the message for as long as the queue's own visibility timeout.
-        let since_receive = if self.record.is_first_receive() {
-            self.now.since(self.record.first_receive)
-        } else {
-            QUEUE_VISIBILITY_TIMEOUT
-        };
-        LONGEST_VISIBILITY.saturating_sub(since_receive + VISIBILITY_MARGIN)
+        Some(left)
     }
 
     /// Returns how long to hide the message because of a pause (rule 9 above), or `None` if its function is not
@@ -452,6 +441,19 @@ impl<'r> Case<'_, 'r> {
         let active = self.pauses().filter(|pause| pause.is_active(self.now));
         let left = active.map(|pause| pause.until.map_or(HOLD, |until| until.since(self.now).min(HOLD)));
         left.max().map(|left| Duration::from_secs(ceil_secs(left)))
+    }
+
+    /// Returns how long to hide the message now if its retry is due in `left` (rule 10 above).
+    fn deferral(&self, left: Duration) -> Duration {
+        // The time of the current receive is known only if it is the first. On any later receive, a throttled poller
+        // may have held the message for as long as the queue's own visibility timeout.
+        let since_receive = if self.record.is_first_receive() {
+            self.now.since(self.record.first_receive)
+        } else {
+            QUEUE_VISIBILITY_TIMEOUT
+        };
+        let longest = LONGEST_VISIBILITY.saturating_sub(since_receive + VISIBILITY_MARGIN);
+        Duration::from_secs(ceil_secs(left).min(longest.as_secs()).max(1))
     }
 
     /// Puts the payload in its envelope for the retry. Fails if the record of the next failure could be too large
