@@ -112,9 +112,10 @@ impl Environment {
         // the remaining room. Each is hidden until its own wait ends, which replaces its guard.
         choose_moves(&mut messages, self.room.left());
         self.hide(&mut messages, now, &account).await;
-        // `Move` becomes `Done`. If the copy could not be sent, `Move` becomes `Wait`, and `Done` once the message is
-        // hidden.
+        // `Move` becomes `Done` or, if the copy could not be sent, `Wait`.
         report.moves = self.move_others(&mut messages, now, &account).await;
+        // Each `Wait` that is left becomes `Done`: what could not be moved is hidden although there is no room.
+        self.hide(&mut messages, now, &account).await;
         let last_count = count(self.room.is_low(now), &mut self.room, now, &account).await;
         report.count_failure = first_count.or(last_count);
         report.outcomes = messages.into_iter().map(|message| self.outcome(message)).collect();
@@ -264,9 +265,9 @@ impl Environment {
         message.next(Happened::Failed { cause, failure, wait });
     }
 
-    /// Moves the messages that the environment has no room to hide. Hides a message anyway if it could not be moved.
+    /// Moves the messages that the environment has no room to hide.
     async fn move_others<A: Account>(
-        &mut self,
+        &self,
         messages: &mut [BatchMessage<'_>],
         now: Timestamp,
         account: &BatchAccount<'_, A>,
@@ -274,7 +275,7 @@ impl Environment {
         let copies: Vec<Move<'_>> = messages.iter().filter_map(BatchMessage::copy).collect();
         let mut answers = account.send_again(&copies).await;
         let mut moves = Moves::default();
-        for message in messages.iter_mut() {
+        for message in messages {
             let Some(answer) = answers.remove(&message.record.message_id) else { continue };
             let (problem, at_least) = match answer {
                 Ok(()) => {
@@ -291,7 +292,6 @@ impl Environment {
             moves.failed += 1;
             moves.problem.get_or_insert(problem);
         }
-        self.hide(messages, now, account).await;
         moves
     }
 
