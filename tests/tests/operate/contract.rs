@@ -13,6 +13,10 @@ use comeback_tests::{MiniStack, plain_target};
 use crate::attach;
 use crate::world::World;
 
+/// The template of a stack whose resource has one of two parameters as its value.
+const TEMPLATE: &str = r#"{"Parameters": {"Changed": {"Type": "String"}, "Kept": {"Type": "String"}},
+    "Resources": {"Value": {"Type": "AWS::SSM::Parameter",
+                            "Properties": {"Type": "String", "Value": {"Ref": "Changed"}}}}}"#;
 const TOPIC: &str = "arn:aws:sns:eu-south-2:000000000000:on-call";
 
 pub(crate) async fn ministack_keeps_the_contract_of_the_port(world: &World) {
@@ -30,17 +34,42 @@ pub(crate) async fn ministack_keeps_the_contract_of_the_port(world: &World) {
     let url = queue.expect("SQS makes a queue").queue_url.expect("a queue has a URL");
     let attributes = aws.queue_attributes(&url, &["QueueArn"]).await;
     let queue_arn = attributes.expect("SQS answers").expect("the queue exists")["QueueArn"].clone();
+    attach::aws(
+        ministack,
+        &format!(
+            "lambda create-event-source-mapping --function-name {NAME} --event-source-arn {queue_arn} --batch-size 7 \
+             --function-response-types ReportBatchItemFailures --no-enabled"
+        ),
+    );
+    attach::aws(
+        ministack,
+        "cloudwatch put-metric-data --namespace Port \
+         --metric-data 'MetricName=Count,Dimensions=[{Name=Of,Value=port}],Values=[2,3]'",
+    );
+    attach::aws(
+        ministack,
+        &format!(
+            "cloudformation create-stack --stack-name {NAME} --template-body '{TEMPLATE}' --parameters \
+             ParameterKey=Changed,ParameterValue=old ParameterKey=Kept,ParameterValue=old"
+        ),
+    );
+    attach::aws(ministack, &format!("cloudformation wait stack-create-complete --stack-name {NAME}"));
+    let key = attach::aws(ministack, "kms create-key")["KeyMetadata"]["Arn"].clone();
     write_log(ministack, "/port", aws.now().as_millis() as i64, &["one k-1", "two k-2"]).await;
     let fixture = port::Fixture {
         function: NAME.into(),
         function_arn: MiniStack::function_arn(NAME),
         alias: "live".into(),
+        payload: r#"{"order": "port", "ledger": "/dev/null", "refusals": -1}"#.into(),
         role: NAME.into(),
         queue_arn,
         parameter: "/port".into(),
         alarm: "port-lost".into(),
         topic: TOPIC.into(),
         log_group: "/port".into(),
+        namespace: "Port".into(),
+        stack: NAME.into(),
+        key: key.as_str().expect("a key has an ARN").into(),
     };
     port::all(&aws, &fixture).await;
 }

@@ -604,6 +604,17 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn aws_manages_a_key_if_kms_says_so() {
+        let is_managed_by_aws = async |manager: &'static str| {
+            let key = serde_json::json!({"KeyId": "1", "KeyManager": manager, "KeyState": "Enabled"});
+            let body = serde_json::json!({"KeyMetadata": key}).to_string();
+            let account = answering(move |_| (200, "", body.clone())).await;
+            account.key("alias/aws/sqs").await.unwrap().unwrap().is_managed_by_aws
+        };
+        assert!(is_managed_by_aws("AWS").await && !is_managed_by_aws("CUSTOMER").await);
+    }
+
+    #[tokio::test]
     async fn a_roles_policy_is_json() {
         let read = async |document: &'static str| {
             let account = answering(move |_| {

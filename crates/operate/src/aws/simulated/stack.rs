@@ -39,12 +39,11 @@ impl Stack {
                 stack.name, stack.status
             ));
         }
-        match stack.parameters.get(parameter) {
-            None => return refused(format!("Parameters: [{parameter}] do not exist in the template")),
-            Some(before) if before == value => return refused("No updates are to be performed.".into()),
-            Some(_) => {}
+        // `SdkAws` sends only the parameters that the stack has, so a change to any other is not an update.
+        match stack.parameters.get_mut(parameter) {
+            Some(before) if before != value => value.clone_into(before),
+            _ => return refused("No updates are to be performed.".into()),
         }
-        stack.parameters.insert(parameter.to_owned(), value.to_owned());
         stack.updated = Some(now.as_millis() as i64);
         self.update_ends = Some(now.saturating_add(UPDATES_TAKE));
         self.enter("UPDATE_IN_PROGRESS");

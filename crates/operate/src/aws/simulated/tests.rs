@@ -6,12 +6,16 @@ use comeback_engine::Attribute;
 use comeback_timelapse::Surroundings;
 
 use super::*;
-use crate::aws::{AttributeValue, Aws as _, EntryFailureKind, InvokeSettings, NewMessage, Receive, Verdict};
+use crate::aws::{
+    AttributeValue, Aws as _, EntryFailureKind, InvokeSettings, MetricStatistic, NewMessage, Receive,
+    StackResource, Verdict,
+};
 use crate::deployment::find::Which;
 use crate::operator::Operator;
 
 const NOW: Timestamp = Timestamp::from_secs(1_700_000_000);
 const HOUR: Duration = Duration::from_secs(3_600);
+const KEY: &str = "arn:aws:kms:eu-west-1:123456789012:key/contract";
 
 fn sample(is_attached: bool) -> SimulatedAws {
     Sample { is_attached, ..Sample::new(NOW) }.build()
@@ -40,20 +44,57 @@ async fn simulated_account_keeps_the_contract() {
         state.add_function(function);
         state.roles.insert("contract-role".into(), Role::default());
         state.add_queue("contract");
+        state.mappings.push(Mapping {
+            uuid: "1".into(),
+            function_arn: function_arn("contract"),
+            queue_arn: queue_arn("contract"),
+            state: "Disabled".into(),
+            batch_size: 7,
+            window: Duration::ZERO,
+            reports_failures: true,
+            maximum_concurrency: None,
+            maximum_pollers: None,
+        });
+        state.executions = Some(Executions { all: 1_000, unreserved: 900 });
         ["one k-1", "two k-2"].into_iter().for_each(|line| state.log("/contract", "a", line));
+        let dimension = ("Of", "port");
+        let count = MetricStatistic { namespace: "Contract", dimension, name: "Count", statistic: "Sum" };
+        [2.0, 3.0].into_iter().for_each(|value| state.metrics.put(count, NOW, value));
+        let parameters = ["Changed", "Kept"].map(|name| (name.into(), "old".into())).into();
+        let (name, status) = ("contract".into(), "CREATE_COMPLETE".into());
+        let stack = aws::Stack { name, status, parameters, ..aws::Stack::default() };
+        let (logical_id, kind) = ("Value".into(), "AWS::SSM::Parameter".into());
+        let value = StackResource { logical_id, physical_id: Some("value".into()), kind };
+        state.stacks.insert("contract".into(), Stack::new(stack, vec![value]));
+        let (arn, key_state) = (Some(KEY.into()), Some("Enabled".into()));
+        state.keys.insert(KEY.into(), KmsKey { arn, is_managed_by_aws: false, state: key_state });
     }
     let fixture = contract::Fixture {
         function: "contract".into(),
         function_arn: function_arn("contract"),
         alias: "live".into(),
+        payload: "{}".into(),
         role: "contract-role".into(),
         queue_arn: queue_arn("contract"),
         parameter: "/contract".into(),
         alarm: "contract-lost".into(),
         topic: Sample::TOPIC.into(),
         log_group: "/contract".into(),
+        namespace: "Contract".into(),
+        stack: "contract".into(),
+        key: KEY.into(),
     };
     contract::all(&aws, &fixture).await;
+}
+
+#[test]
+fn contract_has_every_call_of_the_port() {
+    let (_, port) = include_str!("../../aws.rs").split_once("pub trait Aws").unwrap();
+    let (port, _) = port.split_once("\n}\n").unwrap();
+    let calls = port.split(" fn ").skip(1).map(|it| it.split('(').next().unwrap());
+    let contract: String = include_str!("tests/contract.rs").split_whitespace().collect();
+    let absent = calls.filter(|call| !contract.contains(&format!("aws.{call}(")));
+    assert_eq!(absent.collect::<Vec<_>>(), [""; 0]);
 }
 
 #[tokio::test]

@@ -1,14 +1,20 @@
 //! Contract tests for [`Aws`]: the behaviour of AWS that Comeback relies on.
 //!
 //! A unit test in this crate runs the tests against `SimulatedAws`. `tests/tests/operate/contract.rs` includes this
-//! file, and runs the tests against the AWS SDK and a local stand-in.
+//! file, and runs the tests against the AWS SDK and a local stand-in, MiniStack.
+//!
+//! Every call of the port is in here. Unit tests in `aws/sdk` read AWS's own response where MiniStack gives another:
+//! MiniStack has no KMS keys that AWS manages, and returns a metric's oldest point first.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use comeback_engine::Timestamp;
+use serde_json::{Value, json};
+
 use super::aws::{
-    AttributeValue, Aws, EntryFailureKind, EntryResults, InvokeSettings, LogFilter, NewAlarm, NewMessage,
-    Receive, Received, WatchedMetric,
+    AttributeValue, Aws, EntryFailureKind, EntryResults, InvokeSettings, KmsKey, LogFilter, MetricQuery,
+    MetricStatistic, NewAlarm, NewMessage, Receive, Received, StackEvent, Verdict, WatchedMetric,
 };
 
 /// The resources that an account must have, or must lack, before the contract can be tested there.
@@ -18,9 +24,12 @@ pub(super) struct Fixture {
     pub(super) function: String,
     pub(super) function_arn: String,
     pub(super) alias: String,
+    /// A payload with which the function succeeds.
+    pub(super) payload: String,
     /// The name of the function's role, which has no inline policies.
     pub(super) role: String,
-    /// The ARN of an empty queue, with a visibility timeout of at least a minute.
+    /// The ARN of an empty queue, with a visibility timeout of at least a minute. Its only mapping is disabled. The
+    /// mapping is for the function and no other, passes batches of 7, and reports failures.
     pub(super) queue_arn: String,
     /// The name of a parameter that does not exist.
     pub(super) parameter: String,
@@ -30,12 +39,23 @@ pub(super) struct Fixture {
     pub(super) topic: String,
     /// The name of a log group with the lines `one k-1` and `two k-2`, both written within the last hour.
     pub(super) log_group: String,
+    /// A namespace with the metric `Count`, whose only values, with the dimension `Of` = `port`, are 2 and 3. Both have
+    /// the same time within the last hour.
+    pub(super) namespace: String,
+    /// The name of a stack with the parameters `Changed` and `Kept`, both `old`. Its only resource is `Value`, an SSM
+    /// parameter.
+    pub(super) stack: String,
+    /// The ARN of an enabled KMS key that AWS does not manage.
+    pub(super) key: String,
 }
 
 pub(super) async fn all(aws: &dyn Aws, fixture: &Fixture) {
     function(aws, fixture).await;
     invoke_settings(aws, fixture).await;
+    mappings(aws, fixture).await;
+    invocation(aws, fixture).await;
     role(aws, fixture).await;
+    verdict(aws, fixture).await;
     queue(aws, fixture).await;
     receipts(aws, fixture).await;
     newest_handle(aws, fixture).await;
@@ -43,11 +63,18 @@ pub(super) async fn all(aws: &dyn Aws, fixture: &Fixture) {
     alarm(aws, fixture).await;
     log(aws, fixture).await;
     log_stream(aws, fixture).await;
+    metric(aws, fixture).await;
+    stack(aws, fixture).await;
+    key(aws, fixture).await;
     missing(aws, fixture).await;
 }
 
 fn texts(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
+
+fn policy(statement: Value) -> String {
+    json!({"Version": "2012-10-17", "Statement": [statement]}).to_string()
 }
 
 /// A function's configuration can be written and read back. An alias has a configuration of its own.
@@ -112,18 +139,39 @@ async fn invoke_settings(aws: &dyn Aws, fixture: &Fixture) {
     }
 }
 
+/// A mapping is listed for its function and for its queue.
+async fn mappings(aws: &dyn Aws, fixture: &Fixture) {
+    let Fixture { function, function_arn, queue_arn, .. } = fixture;
+    let of_queue = aws.mappings_of_queue(queue_arn).await.unwrap();
+    assert_eq!(aws.mappings_of_function(function).await.unwrap(), of_queue);
+    let [mapping] = &of_queue[..] else { panic!("there is one mapping: {of_queue:?}") };
+    assert_eq!((&mapping.function_arn, &mapping.queue_arn), (function_arn, queue_arn));
+    assert_eq!((&*mapping.state, mapping.feeds()), ("Disabled", false));
+    assert_eq!((mapping.batch_size, mapping.window, mapping.reports_failures), (7, Duration::ZERO, true));
+    assert_eq!((mapping.maximum_concurrency, mapping.maximum_pollers), (None, None));
+    assert_eq!(aws.mappings_of_queue(&format!("{queue_arn}-never")).await.unwrap(), []);
+}
+
+/// Each asynchronous invocation has its own request id. The account limits how many functions run at once.
+async fn invocation(aws: &dyn Aws, fixture: &Fixture) {
+    let Fixture { function, function_arn, alias, payload, .. } = fixture;
+    let mut ids = BTreeSet::new();
+    for name in [function, function_arn, &format!("{function}:{alias}")] {
+        let id = aws.invoke_async(name, payload).await.unwrap();
+        assert!(!id.is_empty() && ids.insert(id.clone()), "{id:?} of {name}");
+    }
+    let executions = aws.executions().await.unwrap().expect("the account has limits");
+    assert!((1..=executions.all).contains(&executions.unreserved), "{executions:?}");
+}
+
 /// A new inline policy replaces the role's policy of the same name.
 async fn role(aws: &dyn Aws, fixture: &Fixture) {
     let role = &*fixture.role;
-    let policy = |action: &str| {
-        let statement = serde_json::json!({"Effect": "Allow", "Action": action, "Resource": "*"});
-        serde_json::json!({"Version": "2012-10-17", "Statement": [statement]}).to_string()
-    };
+    let policy = |action: &str| policy(json!({"Effect": "Allow", "Action": action, "Resource": "*"}));
     for (name, action) in [("one", "sqs:SendMessage"), ("two", "sqs:SendMessage"), ("one", "kms:Decrypt")] {
         aws.put_role_policy(role, name, &policy(action)).await.unwrap();
         let read = aws.role_policy(role, name).await.unwrap().expect("the policy exists");
-        let [read, put] =
-            [read, policy(action)].map(|it| serde_json::from_str::<serde_json::Value>(&it).unwrap());
+        let [read, put] = [read, policy(action)].map(|it| serde_json::from_str::<Value>(&it).unwrap());
         assert_eq!(read, put);
     }
     let names = aws.role_policies(role).await.unwrap();
@@ -133,6 +181,32 @@ async fn role(aws: &dyn Aws, fixture: &Fixture) {
         assert_eq!(aws.role_policy(role, name).await.unwrap(), None);
     }
     assert_eq!(aws.role_policies(role).await.unwrap(), [""; 0]);
+}
+
+/// A policy allows its action if its condition holds, and a denial outweighs it. KMS is called through SQS.
+async fn verdict(aws: &dyn Aws, fixture: &Fixture) {
+    let Fixture { function, role, queue_arn, key, .. } = fixture;
+    let role_arn = aws.configuration(function, None).await.unwrap().role_arn;
+    let may = async |action, resource| aws.may(&role_arn, action, resource).await.unwrap();
+    let put = async |name, statement| aws.put_role_policy(role, name, &policy(statement)).await.unwrap();
+    let send = |effect: &str| json!({"Effect": effect, "Action": "sqs:SendMessage", "Resource": queue_arn});
+    let other_queue = format!("{queue_arn}-never");
+    assert_eq!(may("sqs:SendMessage", queue_arn).await, Verdict::NotAllowed);
+    put("allow", send("Allow")).await;
+    assert_eq!(may("sqs:SendMessage", queue_arn).await, Verdict::Allowed);
+    assert_eq!(may("sqs:SendMessage", &other_queue).await, Verdict::NotAllowed);
+    assert_eq!(may("sqs:ReceiveMessage", queue_arn).await, Verdict::NotAllowed);
+    put("deny", send("Deny")).await;
+    assert_eq!(may("sqs:SendMessage", queue_arn).await, Verdict::Denied);
+    for (service, expected) in [("s3", Verdict::NotAllowed), ("sqs", Verdict::Allowed)] {
+        let via = json!({"StringLike": {"kms:ViaService": format!("{service}.*.amazonaws.com")}});
+        let decrypt = json!({"Effect": "Allow", "Action": "kms:Decrypt", "Resource": key, "Condition": via});
+        put("key", decrypt).await;
+        assert_eq!(may("kms:Decrypt", key).await, expected, "{service}");
+    }
+    for name in ["allow", "deny", "key"] {
+        aws.delete_role_policy(role, name).await.unwrap();
+    }
 }
 
 /// Receives up to ten messages, hides them for this many seconds, and returns them, keyed by body.
@@ -349,6 +423,65 @@ async fn log_stream(aws: &dyn Aws, fixture: &Fixture) {
     assert!(!aws.put_log_line("/never", stream, at, "line").await.unwrap());
 }
 
+/// A metric's values are combined by period and statistic. A series without data has no points.
+async fn metric(aws: &dyn Aws, fixture: &Fixture) {
+    let series = |value, statistic| MetricStatistic {
+        namespace: &fixture.namespace,
+        dimension: ("Of", value),
+        name: "Count",
+        statistic,
+    };
+    let series = vec![series("port", "Sum"), series("never", "Sum"), series("port", "Maximum")];
+    let period = Duration::from_secs(3_600);
+    let this_hour = Timestamp::from_secs(aws.now().as_secs() / 3_600 * 3_600);
+    let (since, until) = (this_hour.before(period), this_hour.saturating_add(period));
+    let read = aws.metrics(MetricQuery { series, period, since, until }, "the account").await.unwrap();
+    let at = read[0].first().expect("the metric has values").0;
+    assert!([since, this_hour].contains(&at), "{at} is not the start of a period");
+    assert_eq!(read, [vec![(at, 5.0)], vec![], vec![(at, 3.0)]]);
+}
+
+/// An update changes one parameter of a stack. The first event in the list is the last one of the update.
+async fn stack(aws: &dyn Aws, fixture: &Fixture) {
+    let name = &*fixture.stack;
+    let read = async || aws.stack(name).await.unwrap().expect("the stack exists");
+    let before = read().await;
+    assert_eq!((&*before.name, &*before.status), (name, "CREATE_COMPLETE"));
+    assert_eq!(before.parameters, texts(&[("Changed", "old"), ("Kept", "old")]));
+    let resources = aws.stack_resources(name, name).await.unwrap().expect("the stack exists");
+    let [value] = &resources[..] else { panic!("there is one resource: {resources:?}") };
+    assert_eq!((&*value.logical_id, &*value.kind), ("Value", "AWS::SSM::Parameter"));
+    assert!(value.physical_id.is_some());
+
+    aws.update_stack(&before, "Changed", "new").await.unwrap();
+    let mut after = read().await;
+    for _ in 0..100 {
+        if after.status == "UPDATE_COMPLETE" {
+            break;
+        }
+        aws.sleep(Duration::from_millis(500)).await;
+        after = read().await;
+    }
+    assert_eq!(after.status, "UPDATE_COMPLETE");
+    assert_eq!(after.parameters, texts(&[("Changed", "new"), ("Kept", "old")]));
+    assert_ne!(after.updated, before.updated);
+    let events = aws.stack_events(name).await.unwrap();
+    let last = &events[0];
+    assert_eq!((&*last.logical_id, last.is_of_stack, &*last.status), (name, true, "UPDATE_COMPLETE"));
+    assert!(events[1..].iter().any(StackEvent::begins_update), "{events:?}");
+    for unchanged in ["Changed", "Never"] {
+        let failure = aws.update_stack(&after, unchanged, "new").await.unwrap_err().to_string();
+        assert!(failure.ends_with(": ValidationError: No updates are to be performed."), "{failure}");
+    }
+}
+
+/// A key that a customer manages is described by its ARN.
+async fn key(aws: &dyn Aws, fixture: &Fixture) {
+    let arn = &*fixture.key;
+    let described = KmsKey { arn: Some(arn.into()), is_managed_by_aws: false, state: Some("Enabled".into()) };
+    assert_eq!(aws.key(arn).await.unwrap(), Some(described));
+}
+
 /// Reading a resource that does not exist returns `None`, or a failure that names the call.
 async fn missing(aws: &dyn Aws, fixture: &Fixture) {
     assert_eq!(aws.function("never", None).await.unwrap(), None);
@@ -357,6 +490,8 @@ async fn missing(aws: &dyn Aws, fixture: &Fixture) {
         failure.starts_with("lambda:GetFunctionConfiguration on never: ResourceNotFoundException"),
         "{failure}"
     );
+    let failure = aws.invoke_async("never", "{}").await.unwrap_err().to_string();
+    assert!(failure.starts_with("lambda:InvokeFunction on never: ResourceNotFoundException"), "{failure}");
     let Fixture { queue_arn, .. } = fixture;
     assert_eq!(aws.queue_url(&format!("{queue_arn}-never")).await.unwrap(), None);
     let url = aws.queue_url(queue_arn).await.unwrap().expect("the queue exists");
@@ -370,5 +505,8 @@ async fn missing(aws: &dyn Aws, fixture: &Fixture) {
     assert_eq!(aws.log_page(&filter, None).await.unwrap(), None);
     assert_eq!(aws.stack("never").await.unwrap(), None);
     assert_eq!(aws.stack_resources("never", "never").await.unwrap(), None);
+    let failure = aws.stack_events("never").await.unwrap_err().to_string();
+    assert!(failure.starts_with("cloudformation:DescribeStackEvents on never: ValidationError"), "{failure}");
+    assert_eq!(aws.key("alias/never").await.unwrap(), None);
     assert_eq!(aws.role_policy("never", "one").await.unwrap(), None);
 }
