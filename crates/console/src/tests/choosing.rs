@@ -6,12 +6,12 @@ use axum::http::StatusCode;
 use comeback_operate::aws::simulated::{Sample, SimulatedAws, queue_url};
 use comeback_operate::aws::{Aws as _, NewMessage, Receive, Received};
 use comeback_operate::clock::now;
-use comeback_operate::dead::Selection;
-use comeback_operate::dead::testing::{ORDERS, event};
+use comeback_operate::dead::testing::{Dead, ORDERS, event};
+use comeback_operate::dead::{Filter, Selection, scan};
 use serde_json::json;
 
 use super::denied::{console, denied, sample, text};
-use super::{hidden, locally, snapshot_of};
+use super::{hidden, locally};
 use crate::response::encoded;
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -187,9 +187,9 @@ async fn more_events_than_a_request_may_name_are_refused() {
 #[tokio::test]
 async fn chosen_dead_letters_share_one_plan() {
     locally(async {
-        let setting = denied(&[], Vec::new(), false).await;
-        let dead_letters = [event("Timeout"), event("Timeout"), event("Fatal")];
-        setting.console.dead.set_snapshot(Some(snapshot_of(dead_letters).await));
+        let dead = Dead::with([event("Timeout"), event("Timeout"), event("Fatal")]);
+        let setting = console(&dead.aws, Vec::new(), false).await;
+        setting.console.dead.set_snapshot(scan(&dead.operator(), Filter::default()).await.ok());
         let snapshot = setting.console.dead.snapshot().unwrap();
         let rows = snapshot.rows(&Selection::All);
         let ids: Vec<_> = rows.iter().map(|row| row.message_id.to_string()).collect();

@@ -71,6 +71,9 @@ impl Change for Discard {
     }
 
     async fn perform(&self, operator: &Operator, plan: &DiscardPlan) -> Result<Performed<Self>, Failure> {
+        if !plan.plan.is_current(operator).await? {
+            return Ok(Performed::Outdated(self.plan(operator).await?));
+        }
         let file = NewFile::create(&self.export)?;
         let acted = act(operator, &plan.plan, &file, "discarded").await?;
         let result = acted.result();
@@ -143,7 +146,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::aws::simulated::Fault;
+    use crate::aws::simulated::{Fault, Sample, queue_url};
     use crate::change::tests::plain;
     use crate::dead::filter::Filter;
     use crate::dead::testing::{Dead, event, unknown};
@@ -180,6 +183,17 @@ mod tests {
         assert_eq!((plain(&done), result, dead.depth().total(), lines(&path)), (said, Ok(()), 0, 2));
         let json = serde_json::to_value(&done).unwrap();
         assert_eq!((&json["discarded"], &json["export"]), (&2.into(), &path.display().to_string().into()));
+    }
+
+    #[tokio::test]
+    async fn nothing_is_discarded_after_the_queue_changed() {
+        let dead = Dead::with([event("Timeout")]);
+        let folder = tempfile::tempdir().unwrap();
+        let discard = discard(&folder.path().join("dead-letters.jsonl"));
+        let plan = discard.plan(&dead.operator()).await.unwrap();
+        dead.set("DEAD_LETTER_QUEUE_URL", &queue_url(Sample::RETRY_QUEUE));
+        let Ok(Performed::Outdated(new)) = discard.perform(&dead.operator(), &plan).await else { panic!() };
+        assert_eq!((new.question(), dead.depth().visible, discard.export.exists()), (None, 1, false));
     }
 
     #[tokio::test]

@@ -318,6 +318,7 @@ impl Journal {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::aws::simulated::{Sample, queue_url};
     use crate::change::tests::plain;
     use crate::dead::file::NewFile;
     use crate::dead::file::tests::LINE;
@@ -500,6 +501,18 @@ mod tests {
             panic!()
         };
         assert_eq!((now.dead_letters, setting.dead.depth().visible), (2, 0));
+    }
+
+    #[tokio::test]
+    async fn nothing_is_imported_after_the_queue_changed() {
+        let setting = Setting::with(LINE);
+        let plan = setting.plan().await.unwrap();
+        setting.dead.set("DEAD_LETTER_QUEUE_URL", &queue_url(Sample::RETRY_QUEUE));
+        let Ok(Performed::Outdated(new)) = setting.import().perform(&setting.dead.operator(), &plan).await
+        else {
+            panic!()
+        };
+        assert_eq!((&*new.queue, setting.dead.depth().visible), (Sample::RETRY_QUEUE, 0));
     }
 
     #[tokio::test]

@@ -49,7 +49,8 @@ impl Chosen {
         shown.collect()
     }
 
-    /// The snapshot to plan from: an earlier one, or a new scan with these redrive `rules`.
+    /// The snapshot to plan from: an earlier one, or a new scan with these redrive `rules`. Fails if the deployment has
+    /// changed since the earlier scan.
     pub(super) async fn snapshot(
         &self,
         operator: &Operator,
@@ -57,7 +58,10 @@ impl Chosen {
         rules: Option<&RedriveRules>,
     ) -> Result<Rc<Snapshot>, Failure> {
         match self {
-            Self::Selected(snapshot, _) => Ok(Rc::clone(snapshot)),
+            Self::Selected(snapshot, _) if snapshot.is_of(deployment) => Ok(Rc::clone(snapshot)),
+            Self::Selected(..) => Err(Failure::undone(
+                "the deployment's settings or queues have changed since this scan, so nothing was done; scan again",
+            )),
             Self::Matching(filter) => {
                 let snapshot = Snapshot::take(operator, deployment, (**filter).clone(), rules, 0).await?;
                 snapshot.is_whole_enough()?;
@@ -153,6 +157,11 @@ impl Picked {
 
     pub(super) fn deployment(&self) -> &Deployment {
         &self.snapshot.deployment
+    }
+
+    /// Returns true if the deployment has not changed since the scan, so that the plan still holds.
+    pub(super) async fn is_current(&self, operator: &Operator) -> Result<bool, Failure> {
+        Ok(self.snapshot.is_of(&operator.deployment().await?))
     }
 
     /// The plan's identity, which does not depend on the time when the plan was made.

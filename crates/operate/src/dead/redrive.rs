@@ -127,6 +127,9 @@ impl Change for Redrive {
         if !picked.not_allowed.is_empty() {
             return Err(plan.refusal());
         }
+        if !picked.is_current(operator).await? {
+            return Ok(Performed::Outdated(self.plan(operator).await?));
+        }
         let sending = Sending { operator, url: &picked.deployment().retry_queue.url, rules };
         let acted = act(operator, picked, &sending, "redrove").await?;
         let result = acted.result();
@@ -226,7 +229,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::aws::simulated::{Fault, Sample};
+    use crate::aws::simulated::Fault;
     use crate::change::tests::plain;
     use crate::dead::filter::Filter;
     use crate::dead::snapshot::{Selection, scan};
@@ -438,11 +441,27 @@ note: 1 dead-letter was not found again: sent back, discarded or hidden by someb
     }
 
     #[tokio::test]
+    async fn nothing_is_redriven_after_the_deployment_changed() {
+        let dead = with(2);
+        let snapshot = scanned(&dead).await;
+        let (by_filter, by_scan) = (all(), part(&snapshot, Selection::All));
+        let (plan, of_scan) = (planned(&dead, &by_filter).await, planned(&dead, &by_scan).await);
+        dead.set("TARGET_FUNCTIONS", &ORDERS.replace("orders", "payments"));
+        let Ok(Performed::Outdated(new)) = by_filter.perform(&dead.operator(), &plan).await else { panic!() };
+        assert_eq!((new.count(), new.question()), (0, None));
+        assert!(new.end().unwrap_err().to_string().contains("TARGET_FUNCTIONS does not allow"));
+        let Err(refused) = by_scan.perform(&dead.operator(), &of_scan).await else { panic!() };
+        assert!(
+            refused.to_string().ends_with("have changed since this scan, so nothing was done; scan again")
+        );
+        assert_eq!((dead.depth().visible, dead.retried().len()), (2, 0));
+    }
+
+    #[tokio::test]
     async fn mistakes_are_refused_before_reading_the_queue() {
         let dead = Dead::with([event("Timeout").of_payments()]);
         dead.aws.deny("sqs:ReceiveMessage");
-        let variable = ("TARGET_FUNCTIONS".to_owned(), format!("{ORDERS}:live"));
-        dead.aws.function_named(Sample::HANDLER).configuration.variables.extend([variable]);
+        dead.set("TARGET_FUNCTIONS", &format!("{ORDERS}:live"));
         for name in ["payments", "orders:dev"] {
             let filter = Filter { target: Some(name.parse().unwrap()), ..Filter::default() };
             let failure = Redrive::new(Chosen::matching(filter)).plan(&dead.operator()).await.unwrap_err();

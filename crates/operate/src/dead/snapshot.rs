@@ -155,6 +155,14 @@ impl Snapshot {
         })
     }
 
+    /// Returns true if the deployment still has the queues and settings that it had when the scan began.
+    pub(super) fn is_of(&self, now: &Deployment) -> bool {
+        let then = &self.deployment;
+        then.variables == now.variables
+            && then.retry_queue == now.retry_queue
+            && then.dead_letter_queue == now.dead_letter_queue
+    }
+
     /// Fails if the scan was interrupted or failed, but not if there were too many dead-letters to read.
     pub(super) fn is_whole_enough(&self) -> Result<(), Failure> {
         match &self.read.end {

@@ -186,6 +186,12 @@ impl Dead {
     pub(crate) async fn deployment(&self) -> crate::deployment::Deployment {
         self.operator().deployment().await.unwrap()
     }
+
+    /// Sets an environment variable of the handler.
+    pub(crate) fn set(&self, variable: &str, value: &str) {
+        let handler = &mut self.aws.function_named(Sample::HANDLER).configuration;
+        handler.variables.insert(variable.to_owned(), value.to_owned());
+    }
 }
 
 #[cfg(test)]
