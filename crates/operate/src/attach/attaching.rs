@@ -19,7 +19,7 @@ use crate::text;
 use crate::text::quoted;
 
 /// `MaximumEventAgeInSeconds` of an attached function. 60 s is Lambda's minimum.
-const EVENT_AGE: i32 = 60;
+pub(crate) const EVENT_AGE: i32 = 60;
 
 impl Attachment {
     /// Plans how to attach the function, so that the handler is ready before the first failed event arrives.

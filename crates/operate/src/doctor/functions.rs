@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use comeback_engine::{FunctionArn, HANDLER_TIMEOUT};
+use comeback_engine::FunctionArn;
 
+use crate::attach::attaching::EVENT_AGE;
 use crate::attach::attachment::Attachment;
 use crate::attach::kept;
 use crate::attach::step::{Difference, Step};
 use crate::command::CommandName;
-use crate::deployment::Unlisted;
 use crate::doctor::facts::Facts;
 use crate::doctor::facts::functions::CheckedFunction;
 use crate::doctor::judgement::{CheckOutcome, Judged, Judgement, broken, ok, skipped, warning};
@@ -121,8 +121,8 @@ pub(crate) fn leaving(facts: &Facts, function: &CheckedFunction) -> Option<Judge
     let is_allowed = function.arn.parse().is_ok_and(|arn| facts.deployment.retries(&arn));
     let is_stacks = is_of_stack(facts, function);
     let policies = facts.deployment.policies().ok().filter(|_| is_stacks && !is_allowed);
-    if let Some(unlisted) = policies.and_then(|policies| Unlisted::of(&policies, &function.arn)) {
-        let (why, means) = rights::not_allowed(unlisted, &function.arn);
+    if let Some(policies) = policies {
+        let (why, means) = rights::not_allowed(&policies, &function.arn);
         let list = list_with(facts.deployment.allow_list(), &function.arn);
         let fix = fix::variables(&facts.deployment, &[(TARGET_FUNCTIONS, &list)]);
         return Some(broken(format!("it is {state}, but {why}"), means, fix));
@@ -258,20 +258,13 @@ pub(crate) fn no_retries(_: &Facts, attachment: &Attachment) -> Judged {
     })
 }
 
-/// The largest `MaximumEventAgeInSeconds` that never gets a warning. Ten minutes is enough to outlast most throttling.
-const SHORT_AGE: i32 = 600;
-
 pub(crate) fn event_age(_: &Facts, attachment: &Attachment) -> Judged {
-    if let Some(age) = attachment.target.settings().event_age.filter(|age| *age <= SHORT_AGE) {
-        return Ok(ok(format!("{age} s")));
-    }
-    let enough = HANDLER_TIMEOUT.as_secs();
     let means = format!(
-        "a throttled event waits this long in Lambda before it reaches Comeback, six hours by default; {enough} s is enough"
+        "a throttled event waits this long in Lambda before it reaches Comeback, six hours by default; {EVENT_AGE} s is enough"
     );
     Ok(match change(attachment, attachment.redirect(), "event age") {
         Some(found) => warning(found, means, fix::attach(attachment)),
-        None => ok("short"),
+        None => ok(format!("{EVENT_AGE} s")),
     })
 }
 
@@ -559,13 +552,12 @@ mod tests {
 
     #[test]
     fn events_are_not_kept_long_by_lambda() {
-        for (age, outcome) in [
-            (Some(60), CheckOutcome::Ok),
-            (Some(600), CheckOutcome::Ok),
-            (Some(601), CheckOutcome::Warning),
-            (None, CheckOutcome::Warning),
+        for (age, outcome, words) in [
+            (Some(60), CheckOutcome::Ok, "60 s"),
+            (Some(61), CheckOutcome::Warning, "event age: 61s → 60s"),
+            (None, CheckOutcome::Warning, "event age: not set → 60s"),
         ] {
-            assert_found(of_qualified(event_age, |settings| settings.event_age = age), outcome, "");
+            assert_found(of_qualified(event_age, |settings| settings.event_age = age), outcome, words);
         }
     }
 

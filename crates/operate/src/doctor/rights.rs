@@ -1,9 +1,10 @@
 //! Checks that the roles of the handler and of the functions have the permissions that they need.
 
+use comeback_engine::Policies;
 use serde_json::json;
 
 use crate::attach::attachment::Attachment;
-use crate::deployment::{Deployment, Unlisted, aws};
+use crate::deployment::{Deployment, aws};
 use crate::doctor::facts::Facts;
 use crate::doctor::facts::queues::QueueSettings;
 use crate::doctor::facts::rights::{OF_HANDLER, Resource, SAMPLE_STREAM};
@@ -70,12 +71,16 @@ fn unusable_key(facts: &Facts) -> Result<Option<Judgement>, Failure> {
 
 const DROPPED: &str = "Lambda drops its failed events silently";
 
+/// Checks that the function's role may send to the retry queue. The check judges the permissions instead of showing
+/// `attach`'s plan: `attach` cannot lift a denial, and does not know whether the queue's own policy allows the sending.
 pub(crate) fn function_sends(facts: &Facts, attachment: &Attachment) -> Judged {
     let or_else = of_queue(facts.retry_queue.as_ref().ok());
     let flags = &facts.deployment.place_flags;
     judged(flags, DROPPED, &attachment.send, or_else, |_| fix::attach(attachment))
 }
 
+/// Checks that the function's role may use the retry queue's key. The check judges the permissions for the same reasons
+/// as [`function_sends`].
 pub(crate) fn function_uses_key(facts: &Facts, attachment: &Attachment) -> Judged {
     if seen(&attachment.key)?.as_ref().is_some_and(|key| key.problem().is_some()) {
         return Ok(skipped("the queue's key is unusable (CB035)"));
@@ -89,7 +94,7 @@ pub(crate) fn function_uses_key(facts: &Facts, attachment: &Attachment) -> Judge
 
 /// Checks that the handler may invoke the function. If the function is not attached, the fix is a separate policy,
 /// because `attach` would also attach the function. The same applies if `attach` might fail because a stack owns the
-/// handler's role.
+/// handler's role: its error then refers to this check, which therefore cannot just show `attach`'s plan.
 pub(crate) fn handler_invokes(facts: &Facts, attachment: &Attachment) -> Judged {
     let flags = &facts.deployment.place_flags;
     let means = "its events wait until the handler may invoke it";
@@ -104,24 +109,24 @@ pub(crate) fn is_on_allow_list(facts: &Facts, attachment: &Attachment) -> Judged
     let Ok(policies) = facts.deployment.policies() else {
         return Ok(skipped("the handler's settings are refused (CB020)"));
     };
-    let arn = attachment.target.invoked_arn();
-    let Some(unlisted) = Unlisted::of(&policies, &arn) else { return Ok(ok("TARGET_FUNCTIONS allows it")) };
-    let (found, means) = not_allowed(unlisted, &arn);
     let fix = match attachment.list() {
+        Ok(None) => return Ok(ok("TARGET_FUNCTIONS allows it")),
+        Ok(Some(_)) => fix::attach(attachment),
         Err(refusal) => refusal.text(),
-        Ok(_) => fix::attach(attachment),
     };
+    let (found, means) = not_allowed(&policies, &attachment.target.invoked_arn());
     Ok(broken(found, means, fix))
 }
 
-pub(crate) fn not_allowed(unlisted: Unlisted, arn: &str) -> (String, &'static str) {
-    match unlisted {
-        Unlisted::Kept => ("TARGET_FUNCTIONS is empty".into(), "its failed events are kept, but not retried"),
-        Unlisted::DeadLettered => (
-            format!("TARGET_FUNCTIONS does not allow {arn}"),
-            "its failed events are dead-lettered at once, as target_not_allowed",
-        ),
+/// The problem of a function that the allow-list does not match, and its consequence.
+pub(crate) fn not_allowed(policies: &Policies, arn: &str) -> (String, &'static str) {
+    if policies.stack().keeps_everything() {
+        return ("TARGET_FUNCTIONS is empty".into(), "its failed events are kept, but not retried");
     }
+    (
+        format!("TARGET_FUNCTIONS does not allow {arn}"),
+        "its failed events are dead-lettered at once, as target_not_allowed",
+    )
 }
 
 const KEY_POLICY: &str = "the key's own policy";
