@@ -22,7 +22,7 @@ CONDITIONS = {
     "logs:CreateLogStream": "if no change was recorded before",
     "kms:DescribeKey": "if a queue has a key",
     "lambda:ListTags": "Lambda asks for it to give a function's tags with GetFunction",
-    "ssm:GetParameterHistory": "if the parameter cannot be read as pauses",
+    "ssm:GetParameterHistory": "if the pauses are unreadable, or if another operator edits them too",
     "attach lambda:UntagResource": "if the function was detached, but not to the end",
     "detach iam:PutRolePolicy": "if the policy has statements of others",
     "doctor --probe lambda:ListFunctions": "if TARGET_FUNCTIONS has a pattern",

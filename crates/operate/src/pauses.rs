@@ -5,6 +5,7 @@ pub(crate) mod history;
 pub mod in_force;
 pub mod listing;
 pub(crate) mod parameter;
+pub(crate) mod repair;
 pub mod requests;
 
 use std::collections::BTreeSet;

@@ -17,6 +17,7 @@ use crate::operator_line::{Activity, flag};
 use crate::pause::is_paused;
 use crate::pauses::edits::{self, check_spread, open_of, spread_ended};
 use crate::pauses::parameter::{PausesParameter, WrittenEdit};
+use crate::pauses::repair::Repair;
 use crate::pauses::{self, DEFAULT_SPREAD, OpenPause, forgotten_note, holds, named, noticed_within};
 use crate::recall::{HELD_LINES, Recalled, recall};
 use crate::request::reach::Reach;
@@ -28,7 +29,8 @@ use crate::waiting::reading::{LogQuery, Reading};
 /// A [`Change`] that ends the pause of one function, or the pause that covers every function.
 #[derive(Clone, Debug)]
 pub struct ResumeRetries {
-    /// The paused function, or `None` for the pause that covers every function.
+    /// The paused function, or `None` for the pause that covers every function. With `None`, the last readable version
+    /// of the pauses also replaces an unreadable one.
     pub function: Option<FunctionName>,
     /// The time over which held events are retried, or `None` for the time chosen for the pause. If none was chosen,
     /// the default is the length of the pause, up to [`DEFAULT_SPREAD`].
@@ -48,6 +50,11 @@ pub struct ResumePlan {
     held: Option<Reach>,
     /// The outcome of the recall, or `None` if no message was recalled.
     result: Option<Recalled>,
+    /// The replacement of an unreadable text; `None` if the pauses are readable.
+    repair: Option<Repair>,
+    /// The names of the functions that are paused once the text is replaced.
+    #[serde(skip)]
+    paused_after_repair: Vec<String>,
     #[serde(skip)]
     unknown: Option<Text>,
     #[serde(skip)]
@@ -67,8 +74,8 @@ impl Change for ResumeRetries {
     async fn plan(&self, operator: &Operator) -> Result<ResumePlan, Failure> {
         let deployment = operator.deployment().await?;
         let Operator { account, interrupt, .. } = operator;
-        let read = async { PausesParameter::of(account, &deployment)?.read().await };
-        let pauses = interrupt.or(read).await?;
+        let parameter = PausesParameter::of(account, &deployment)?.repairing(self.function.is_none());
+        let (pauses, repair, _) = interrupt.or(parameter.read_or_repair()).await?;
         let now = operator.now();
         let target = pauses::target(&deployment, self.function.as_ref())?;
         let spread = self.spread.unwrap_or_else(|| own_spread(&pauses, &target, now));
@@ -81,9 +88,12 @@ impl Change for ResumeRetries {
             Ok(held) => (Some(held), None),
             Err(failure) => (None, Some(text!["unknown how many events are held: ", failure.text()])),
         };
+        let after_repair = repair.iter().flat_map(|_| OpenPause::all_of(&closed, now));
         Ok(ResumePlan {
             held,
             result: None,
+            paused_after_repair: after_repair.map(|pause| pause.name()).collect(),
+            repair,
             unknown,
             ended,
             still_paused_by: others(&pauses, &target, now),
@@ -126,6 +136,7 @@ impl Change for ResumeRetries {
             flags: self.spread.map(|spread| flag("spread", &durations::flag(spread))).into_iter().collect(),
             functions: vec![done.plan.target.to_string()],
             count: done.plan.held.as_ref().map(|held| held.found),
+            why: done.plan.repair.as_ref().map(Repair::done),
             ..Activity::default()
         })
     }
@@ -163,13 +174,15 @@ pub(crate) fn ending(target: &PauseTarget, end: Timestamp) -> Pause {
 /// Ends the open pauses. Returns the time at which they end, and the older pauses that were dropped for lack of room.
 async fn close(operator: &Operator, plan: &ResumePlan) -> Result<(Timestamp, WrittenEdit), Failure> {
     let account = &operator.account;
-    let parameter = PausesParameter::of(account, &plan.deployment)?;
+    let parameter = PausesParameter::of(account, &plan.deployment)?.repairing(plan.repair.is_some());
     let (now, spread) = (operator.now(), Duration::from_secs(plan.spread_seconds));
     let end = now.rounded_up_to_secs();
     let is_over = |pauses: &Pauses| open_of(pauses, &plan.target, end).next().is_none();
+    let is_only_repair = plan.ended.is_empty();
     // If two operators ended the pause, both would recall its messages, and a message could then be handled
     // twice.
     let make = |pauses: &Pauses| match is_over(pauses) {
+        _ if is_only_repair => Ok(pauses.clone()),
         true => Err(plan.already_ended()),
         false => Ok(edits::closed(pauses, &plan.target, spread, now)),
     };
@@ -177,7 +190,7 @@ async fn close(operator: &Operator, plan: &ResumePlan) -> Result<(Timestamp, Wri
     let is_in = |pauses: &Pauses| {
         let was_open =
             |pause: &&Pause| plan.open().any(|open| (&open.target, open.from) == (&pause.target, pause.from));
-        is_over(pauses) && pauses.iter().filter(was_open).all(is_ours)
+        is_only_repair || is_over(pauses) && pauses.iter().filter(was_open).all(is_ours)
     };
     Ok((end, parameter.edit(now, make, is_in).await?))
 }
@@ -249,11 +262,14 @@ impl ResumePlan {
 
 impl Plan for ResumePlan {
     fn identity(&self) -> String {
-        format!("{:?}", (&self.target, self.open().collect::<Vec<_>>()))
+        format!("{:?}", (&self.repair, &self.target, self.open().collect::<Vec<_>>()))
     }
 
     fn question(&self) -> Option<Question> {
-        (!self.ended.is_empty()).then(|| Question::new(format!("resume {}?", self.name)))
+        let resume = (!self.ended.is_empty()).then(|| format!("resume {}", self.name));
+        let repair = self.repair.as_ref().map(|_| "replace the unreadable pauses".to_owned());
+        let actions: Vec<String> = repair.into_iter().chain(resume).collect();
+        (!actions.is_empty()).then(|| Question::new(format!("{}?", actions.join(", and "))))
     }
 
     fn log_group(&self) -> &str {
@@ -264,6 +280,9 @@ impl Plan for ResumePlan {
 impl Answer for ResumePlan {
     fn layout(&self) -> Layout {
         let mut layout = Layout::default();
+        if let Some(repair) = &self.repair {
+            repair.lines(&self.paused_after_repair).into_iter().for_each(|line| layout.line(line));
+        }
         self.open().for_each(|pause| layout.line(is_paused(&self.name, pause)));
         if let Some(held) = self.held.as_ref().filter(|held| held.found > 0) {
             let spread = durations::text(Duration::from_secs(self.spread_seconds));
@@ -276,7 +295,7 @@ impl Answer for ResumePlan {
     }
 
     fn end(&self) -> Result<(), Failure> {
-        if !self.ended.is_empty() {
+        if !self.ended.is_empty() || self.repair.is_some() {
             return Ok(());
         }
         self.still_covered()?;
@@ -292,6 +311,11 @@ impl Answer for ResumePlan {
 impl Answer for Completed<ResumePlan> {
     fn layout(&self) -> Layout {
         let mut layout = Layout::default();
+        self.plan.repair.iter().for_each(|repair| layout.line(repair.done()));
+        if self.plan.ended.is_empty() {
+            self.notes.iter().for_each(|note| layout.note(note));
+            return layout;
+        }
         let spread = durations::text(Duration::from_secs(self.plan.spread_seconds));
         layout.line(format!("{}: resumed; due events return over {spread}", self.plan.name));
         self.plan.result.iter().flat_map(Recalled::lines).for_each(|line| layout.line(line));
@@ -316,6 +340,8 @@ mod tests {
             noticed_within_seconds: noticed_within(&deployment).map(|noticed| noticed.as_secs()),
             held: None,
             result: None,
+            repair: None,
+            paused_after_repair: Vec::new(),
             unknown: None,
             name: "orders".into(),
             function: function.map(|name| name.parse().unwrap()),

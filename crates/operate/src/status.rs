@@ -24,7 +24,7 @@ use crate::pauses::OpenPause;
 use crate::pauses::parameter::{nearly_full, read_pauses};
 use crate::pauses::requests::RequestInForce;
 use crate::text;
-use crate::text::quoted;
+use crate::text::{Text, quoted};
 
 /// The shortest time between two reads of CloudWatch, which has new data only once a minute and charges for each
 /// read.
@@ -64,7 +64,7 @@ pub struct Status {
     pub pauses: Option<Vec<OpenPause>>,
     /// The requests in force, or `None` if `pauses` is `None`.
     requests: Option<Vec<RequestInForce>>,
-    pauses_problem: Option<String>,
+    pauses_problem: Option<Text>,
     pauses_nearly_full: Option<String>,
     /// The part of the state that comes from CloudWatch.
     #[serde(flatten)]
@@ -134,7 +134,7 @@ impl Status {
         };
         let (read, pauses_problem) = match read_pauses(account, &deployment).await {
             Ok(read) => (read, None),
-            Err(failure) => (None, Some(failure.to_string())),
+            Err(failure) => (None, Some(failure.text())),
         };
         let metrics = match before.map(|before| &before.metrics).filter(|metrics| metrics.are_recent(now)) {
             Some(metrics) => metrics.clone(),

@@ -314,12 +314,10 @@ Retry 1 probably succeeded: it ended at 2026-09-14T15:33:25.000Z, and no failure
     #[tokio::test]
     async fn pauses_that_cannot_be_read_are_a_note_with_the_fix() {
         let aws = account(&[(1, holds())]);
-        for text in [r#"{"v":1,"pauses":[]}"#, "garbled"] {
-            aws.account().aws.put_parameter(Sample::PAUSES, text, false).await.unwrap();
-        }
+        aws.account().aws.put_parameter(Sample::PAUSES, "garbled", true).await.unwrap();
         let text = plain(&traced(&aws, LinesOf::None).await);
         let (_, note) = text.split_once("\nUnknown whether its function is paused now: ").unwrap();
-        assert!(note.contains("restore version 1, the last readable one: aws ssm"), "{text}");
+        assert!(note.contains("; `comeback resume --all` puts back the last readable version"), "{text}");
         let paused = "\nIts function is paused. `comeback pause --list` shows who paused it, and why.\n";
         assert!(text.contains(paused), "{text}");
     }

@@ -76,7 +76,7 @@ pub(crate) async fn status_shows_waiting_events_and_dead_letters(world: &World) 
     assert!(target.stderr.contains("is not a retry handler"), "{}", target.stderr);
 }
 
-/// If the pauses are unreadable, `status` shows everything else, and names the version of the parameter to restore.
+/// If the pauses are unreadable, `status` shows everything else, and names the command that replaces them.
 fn unreadable_pauses_leave_the_rest(ministack: &MiniStack, stack: &Stack, operator: &Operator) {
     for value in [r#"{"v":1,"pauses":[]}"#, "by hand"] {
         let put = format!(
@@ -86,7 +86,11 @@ fn unreadable_pauses_leave_the_rest(ministack: &MiniStack, stack: &Stack, operat
         ministack.shell().run(&put).unwrap_or_else(|error| panic!("{error}"));
     }
     let text = operator.comeback("status --stack seen").ended(3);
-    for expected in ["Pauses        unknown: parameter ", "restore version 1, ", "11 alarms"] {
+    for expected in [
+        "Pauses        unknown: parameter ",
+        "--stack seen` puts back the last readable version",
+        "11 alarms",
+    ] {
         assert!(text.contains(expected), "{text}");
     }
 }

@@ -72,7 +72,8 @@ pub(crate) struct ResumeArguments {
     /// Function, named in the same way as when it was paused
     #[arg(value_name = "FUNCTION")]
     function: Option<FunctionName>,
-    /// End the pause that covers every function; pauses of individual functions stay in force
+    /// End the pause that covers every function; pauses of individual functions stay in force. If the pauses are
+    /// unreadable, put back their last readable version
     #[arg(long)]
     all: bool,
     /// Spread the retries over this time [default: the spread set for the pause, or else the time that it lasted, up to

@@ -8,9 +8,8 @@ pub(crate) mod rights;
 
 use std::collections::BTreeMap;
 
-use crate::aws::{Executions, LogGroup, ParameterVersion};
-use crate::pauses::history::newest_readable;
-use crate::pauses::parameter::read_pauses;
+use crate::aws::{Executions, LogGroup};
+use crate::pauses::parameter::read_parameter;
 use comeback_engine::{FunctionArn, GarbledPauses, Pauses, Timestamp};
 
 use crate::account::Account;
@@ -41,41 +40,14 @@ pub(crate) struct Facts {
     pub(crate) log_group: Result<Option<LogGroup>, Failure>,
     pub(crate) executions: Result<Executions, Failure>,
     pub(crate) alarms: Result<Vec<Alarm>, Failure>,
-    pub(crate) pauses: Result<Option<Pauses>, Failure>,
-    pub(crate) unreadable_pauses: Option<UnreadablePauses>,
+    /// The pauses, or what is wrong with the parameter's text; `None` if the handler reads no pauses.
+    pub(crate) pauses: Result<Option<Result<Pauses, GarbledPauses>>, Failure>,
     pub(crate) rights: HandlerRights,
     /// The parameters of the stack that owns the deployment; empty if no stack owns it.
     pub(crate) parameters: Result<BTreeMap<String, String>, Failure>,
     pub(crate) functions: Vec<CheckedFunction>,
     /// The result of listing the functions that match the allow-list's patterns.
     pub(crate) matched: Result<(), Failure>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct UnreadablePauses {
-    pub(crate) parameter: String,
-    pub(crate) problem: String,
-    /// True if a newer version of Comeback wrote the parameter's text.
-    pub(crate) is_newer: bool,
-    /// The number of the parameter's newest readable version, if SSM keeps one.
-    pub(crate) last_readable: Option<i64>,
-}
-
-impl UnreadablePauses {
-    /// Returns what is wrong with the current text of the pauses parameter, or `None` if it is readable.
-    pub(crate) async fn read(account: &Account, parameter: &str) -> Result<Option<Self>, Failure> {
-        Ok(Self::of(parameter, &account.aws.parameter_history(parameter).await?))
-    }
-
-    fn of(parameter: &str, versions: &[ParameterVersion]) -> Option<Self> {
-        let problem = Pauses::read(&versions.last()?.text).err()?;
-        Some(Self {
-            parameter: parameter.to_owned(),
-            is_newer: matches!(problem, GarbledPauses::Newer(_)),
-            problem: problem.to_string(),
-            last_readable: newest_readable(versions),
-        })
-    }
 }
 
 async fn handler(account: &Account, deployment: &Deployment) -> Result<Target, Failure> {
@@ -140,16 +112,11 @@ impl Facts {
             account.aws.log_group(&deployment.log_group),
             executions(account),
             Alarm::all(account, &deployment),
-            read_pauses(account, &deployment),
+            read_parameter(account, &deployment),
             rights::of_handler(account, &deployment, [&retry_queue, &dead_letter_queue]),
             functions::read(account, &deployment, key, list_owner, named, listed, now),
         );
-        let unreadable_pauses = match deployment.pauses().filter(|_| pauses.is_err()) {
-            Some(parameter) => UnreadablePauses::read(account, parameter).await.ok().flatten(),
-            None => None,
-        };
         Self {
-            unreadable_pauses,
             deployment,
             now,
             handler,
@@ -171,7 +138,6 @@ impl Facts {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::aws::InvokeSettings;
     use crate::doctor::tests::{consumer, healthy};
 
@@ -187,21 +153,5 @@ mod tests {
         facts.deployment.variables.insert("TARGET_FUNCTIONS".into(), String::new());
         facts.leave_out(&consumers);
         assert!(facts.functions.is_empty());
-    }
-
-    #[test]
-    fn the_newest_readable_version_is_found() {
-        let of = |texts: &[&str]| {
-            let version = |(text, number): (&&str, i64)| {
-                let text = (*text).to_owned();
-                ParameterVersion { number, text, at: None, by: None }
-            };
-            let versions: Vec<ParameterVersion> = texts.iter().zip(7..).map(version).collect();
-            UnreadablePauses::of("/pauses", &versions).map(|it| it.last_readable)
-        };
-        let readable = r#"{"v":1,"pauses":[]}"#;
-        assert_eq!(of(&[readable, readable, "by hand", "{}"]), Some(Some(8)));
-        assert_eq!(of(&["by hand"]), Some(None));
-        assert_eq!([of(&["by hand", readable]), of(&[])], [None, None]);
     }
 }

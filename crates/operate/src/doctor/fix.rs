@@ -12,11 +12,10 @@ use crate::command::{CommandName, command_line};
 use crate::deployment::queue::CustomerKey;
 use crate::deployment::queue::Queue;
 use crate::deployment::{Deployment, aws};
+use crate::doctor::facts::Facts;
 use crate::doctor::facts::log::BACK;
-use crate::doctor::facts::{Facts, UnreadablePauses};
 use crate::function::{Target, command_name, deployment_of_its_own, is_far};
 use crate::handler_setting::{POLICIES, TARGET_FUNCTIONS, parameter_of};
-use crate::pauses::parameter::{NEWER_COMMAND, put_back};
 use crate::text;
 use crate::text::{Text, shell};
 
@@ -167,15 +166,6 @@ pub(crate) fn variables(deployment: &Deployment, changed: &[(&str, &str)]) -> Te
 
 pub(crate) fn concurrency(deployment: &Deployment, function: &str) -> Text {
     deployment.aws(format!("lambda delete-function-concurrency --function-name {function}"))
-}
-
-/// The command that restores the last readable version of the pauses parameter. If there is none, the command writes
-/// a document without pauses.
-pub(crate) fn restore_pauses(deployment: &Deployment, unreadable: &UnreadablePauses) -> Text {
-    if unreadable.is_newer {
-        return NEWER_COMMAND.into();
-    }
-    shell(put_back(&unreadable.parameter, unreadable.last_readable, &deployment.place_flags))
 }
 
 /// The command that attaches a function, repairs its attachment, or moves it here from another deployment.

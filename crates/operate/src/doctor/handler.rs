@@ -1,6 +1,5 @@
 //! Checks on the retry handler, its alarms and its pauses.
 
-use crate::pauses::parameter::nearly_full;
 use comeback_engine::{
     HANDLER_TIMEOUT, LONG_PAUSE, MAXIMUM_CONCURRENCY_RANGE, Pause, PauseTarget, ReasonCode,
 };
@@ -13,6 +12,8 @@ use crate::doctor::fix;
 use crate::doctor::judgement::{Judged, TOPIC, broken, ok, skipped, warning};
 use crate::failure::seen;
 use crate::numbers::counted;
+use crate::pauses::parameter::nearly_full;
+use crate::pauses::repair::{problem, remedy, unreadable};
 use crate::text;
 use crate::text::{Text, quoted};
 
@@ -275,16 +276,17 @@ fn names<'a>(alarms: impl IntoIterator<Item = &'a Alarm>) -> Vec<&'a str> {
 }
 
 pub(crate) fn no_pause_is_forgotten(facts: &Facts) -> Judged {
-    if let Some(unreadable) = &facts.unreadable_pauses {
-        return Ok(broken(
-            format!("parameter {}: {}", unreadable.parameter, unreadable.problem),
-            "a running handler keeps using the last pauses it read; a new instance holds every event that is \
-             due",
-            fix::restore_pauses(&facts.deployment, unreadable),
-        ));
-    }
-    let Some(pauses) = seen(&facts.pauses)? else {
-        return Ok(skipped("the handler reads no pauses, because PAUSES is not set"));
+    let pauses = match seen(&facts.pauses)? {
+        Some(Ok(pauses)) => pauses,
+        Some(Err(garbled)) => {
+            return Ok(broken(
+                problem(&facts.deployment, garbled),
+                "a running handler keeps using the last pauses it read; a new instance holds every event that is \
+                 due",
+                remedy(&facts.deployment, garbled).map_or_else(Text::from, Text::from),
+            ));
+        }
+        None => return Ok(skipped("the handler reads no pauses, because PAUSES is not set")),
     };
     let is_long = |pause: &&Pause| pause.is_active(facts.now) && facts.now.since(pause.from) > LONG_PAUSE;
     let long: Vec<&Pause> = pauses.iter().filter(is_long).collect();
@@ -298,8 +300,10 @@ pub(crate) fn no_pause_is_forgotten(facts: &Facts) -> Judged {
 }
 
 pub(crate) fn pauses_have_room(facts: &Facts) -> Judged {
-    let Some(pauses) = seen(&facts.pauses)? else {
-        return Ok(skipped("the handler reads no pauses, because PAUSES is not set"));
+    let pauses = match seen(&facts.pauses)? {
+        Some(Ok(pauses)) => pauses,
+        Some(Err(garbled)) => return Err(unreadable(&facts.deployment, garbled)),
+        None => return Ok(skipped("the handler reads no pauses, because PAUSES is not set")),
     };
     let Some(found) = nearly_full(pauses) else { return Ok(ok("the parameter has room")) };
     Ok(warning(
@@ -340,11 +344,9 @@ mod tests {
     use comeback_engine::{Pauses, Timestamp};
 
     use crate::aws::LogGroup;
-    use crate::doctor::facts::UnreadablePauses;
     use crate::doctor::facts::log::{LoggedError, LoggedErrors};
     use crate::doctor::judgement::CheckOutcome;
     use crate::doctor::tests::{assert_found, healthy, pause};
-    use crate::failure::Failure;
 
     use super::*;
 
@@ -565,7 +567,7 @@ mod tests {
     fn forgotten_pause_is_named() {
         let paused = |hours: u64| {
             let mut facts = healthy();
-            facts.pauses = Ok(Some(pause(facts.now.as_secs() - hours * 3_600)));
+            facts.pauses = Ok(Some(Ok(pause(facts.now.as_secs() - hours * 3_600))));
             facts
         };
         assert_found(no_pause_is_forgotten(&paused(24)), CheckOutcome::Ok, "none");
@@ -580,27 +582,25 @@ mod tests {
     }
 
     #[test]
-    fn unreadable_pauses_are_restored_by_the_fix() {
+    fn unreadable_pauses_are_replaced_by_resume() {
         let mut facts = healthy();
-        facts.pauses = Err(Failure::could_not("parameter /pauses: garbled"));
-        let mut fix = |last_readable| {
-            let (parameter, problem) = ("/pauses".into(), "the pauses are unreadable: not JSON".into());
-            facts.unreadable_pauses =
-                Some(UnreadablePauses { parameter, problem, is_newer: false, last_readable });
+        facts.deployment.variables.insert("PAUSES".into(), "/pauses".into());
+        let mut fix = |text: &str| {
+            facts.pauses = Ok(Some(Pauses::read(text)));
             let found = no_pause_is_forgotten(&facts);
             assert_found(found.clone(), CheckOutcome::Broken, "parameter /pauses: the pauses are unreadable");
-            found.unwrap().fix.unwrap().to_string()
+            let unknown = pauses_have_room(&facts).unwrap_err().to_string();
+            (found.unwrap().fix.unwrap().to_string(), unknown)
         };
-        let restored = fix(Some(7));
-        let put = "aws ssm put-parameter --name /pauses --type String --overwrite --value ";
+        let (resume, unknown) = fix("by hand");
+        assert_eq!(resume, "comeback resume --all");
         assert!(
-            restored.starts_with(put) && restored.contains("ssm get-parameter --name /pauses:7 "),
-            "{restored}"
+            unknown.ends_with("; `comeback resume --all` puts back the last readable version"),
+            "{unknown}"
         );
-        assert_eq!(fix(None), put.to_owned() + r#"'{"v":1,"pauses":[]}'"#);
-        facts.unreadable_pauses.as_mut().unwrap().is_newer = true;
-        let newer = no_pause_is_forgotten(&facts).unwrap().fix.unwrap().to_string();
-        assert!(newer.ends_with("use that version's command"), "{newer}");
+        let (newer, unknown) = fix(r#"{"v":2}"#);
+        assert_eq!(newer, "a newer version of Comeback wrote it; use that version's command");
+        assert!(unknown.ends_with(&newer), "{unknown}");
     }
 
     #[test]
@@ -609,7 +609,7 @@ mod tests {
         let mut judge = |reason: usize| {
             let why = "x".repeat(reason);
             let pause = format!(r#"{{"target":"*","from":1,"until":null,"spread":0,"why":"{why}"}}"#);
-            facts.pauses = Ok(Some(Pauses::read(&format!(r#"{{"v":1,"pauses":[{pause}]}}"#)).unwrap()));
+            facts.pauses = Ok(Some(Pauses::read(&format!(r#"{{"v":1,"pauses":[{pause}]}}"#))));
             pauses_have_room(&facts)
         };
         assert_found(judge(2_900), CheckOutcome::Ok, "has room");

@@ -42,8 +42,7 @@ pub(crate) fn healthy() -> Facts {
         log_group: Ok(Some(LogGroup { retention: None, class: Some("STANDARD".into()) })),
         executions: Ok(Executions { all: 1_000, unreserved: 1_000 }),
         alarms: Ok(vec![Alarm::sample("dead-letters", Watched::DeadLetters)]),
-        pauses: Ok(Some(Pauses::default())),
-        unreadable_pauses: None,
+        pauses: Ok(Some(Ok(Pauses::default()))),
         rights: BTreeMap::from([
             ("CB030", of_handler("sqs:ReceiveMessage", "arn:retries")),
             ("CB031", of_handler("sqs:SendMessage", "arn:retries")),

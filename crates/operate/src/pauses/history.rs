@@ -42,12 +42,6 @@ pub(crate) async fn read(account: &Account, name: &str) -> Result<Vec<PauseChang
     Ok(entries(&account.aws.parameter_history(name).await?))
 }
 
-/// The number of the newest readable version.
-pub(crate) fn newest_readable(versions: &[ParameterVersion]) -> Option<i64> {
-    let readable = |version: &&ParameterVersion| Pauses::read(&version.text).is_ok();
-    versions.iter().rev().find(readable).map(|version| version.number)
-}
-
 /// Returns the changes between consecutive versions of the parameter. If SSM has deleted version 1, the changes in
 /// the oldest version are unknown.
 fn entries(versions: &[ParameterVersion]) -> Vec<PauseChange> {
@@ -188,7 +182,6 @@ mod tests {
             entry("dora", PauseEvent::Unreadable, "", None),
         ];
         assert_eq!(said(&versions), expected);
-        assert_eq!((newest_readable(&versions), newest_readable(&versions[4..])), (Some(4), None));
         assert_eq!(
             said(&versions[1..]),
             expected[2..],

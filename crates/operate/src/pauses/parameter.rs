@@ -5,61 +5,41 @@ use std::time::Duration;
 use comeback_engine::{GarbledPauses, LONGEST_PAUSES, Pause, Pauses, Timestamp, TooLarge};
 
 use crate::account::Account;
-use crate::deployment::{Deployment, aws};
+use crate::deployment::Deployment;
 use crate::failure::Failure;
-use crate::pauses::history::newest_readable;
+use crate::pauses::repair::{Repair, unreadable};
 use crate::text;
+
+/// Reads the deployment's SSM parameter: the pauses, or what is wrong with its text. Returns `None` if the handler reads
+/// no pauses.
+pub(crate) async fn read_parameter(
+    account: &Account,
+    deployment: &Deployment,
+) -> Result<Option<Result<Pauses, GarbledPauses>>, Failure> {
+    match deployment.pauses() {
+        Some(name) => Ok(Some(read_current(account, name).await?.0)),
+        None => Ok(None),
+    }
+}
 
 /// Reads the pauses from the deployment's SSM parameter, or returns `None` if the handler reads no pauses.
 pub(crate) async fn read_pauses(
     account: &Account,
     deployment: &Deployment,
 ) -> Result<Option<Pauses>, Failure> {
-    let Some(name) = deployment.pauses() else { return Ok(None) };
-    Ok(Some(read_parameter(account, name).await?.0))
+    let read = read_parameter(account, deployment).await?.transpose();
+    read.map_err(|garbled| unreadable(deployment, &garbled))
 }
 
 /// Reads the pauses and the parameter's version, which is 0 if the parameter does not exist.
-async fn read_parameter(account: &Account, name: &str) -> Result<(Pauses, i64), Failure> {
-    let Some(version) = account.aws.parameter(name).await? else { return Ok((Pauses::default(), 0)) };
-    match Pauses::read(&version.text) {
-        Ok(pauses) => Ok((pauses, version.number)),
-        Err(garbled) => Err(unreadable(account, name, &garbled).await),
-    }
-}
-
-/// Returns the error for a parameter that cannot be parsed. If possible, the error names the version to restore.
-async fn unreadable(account: &Account, name: &str, garbled: &GarbledPauses) -> Failure {
-    if let GarbledPauses::Newer(_) = garbled {
-        return Failure::could_not(format!("parameter {name}: {garbled}; {NEWER_COMMAND}"));
-    }
-    let fix = match account.aws.parameter_history(name).await.map(|versions| newest_readable(&versions)) {
-        Ok(Some(version)) => {
-            let put = put_back(name, Some(version), &account.place.flags);
-            format!("restore version {version}, the last readable one: {put}")
-        }
-        Ok(None) => {
-            "none of its versions is readable; delete it, then pause again what must be paused".into()
-        }
-        Err(failure) => format!("the version to restore is unknown: {failure}"),
-    };
-    Failure::could_not(format!("parameter {name}: {garbled}; {fix}"))
-}
-
-pub(crate) const NEWER_COMMAND: &str = "a newer version of Comeback wrote it; use that version's command";
-
-/// Returns the command that restores `version` of the parameter, or writes an empty parameter if `version` is `None`.
-pub(crate) fn put_back(parameter: &str, version: Option<i64>, flags: &str) -> String {
-    let value = match version {
-        Some(version) => {
-            let get = format!(
-                "ssm get-parameter --name {parameter}:{version} --query Parameter.Value --output text"
-            );
-            format!("\"$({})\"", aws(flags, get))
-        }
-        None => format!("'{}'", Pauses::default().write()),
-    };
-    aws(flags, format!("ssm put-parameter --name {parameter} --type String --overwrite --value {value}"))
+async fn read_current(
+    account: &Account,
+    name: &str,
+) -> Result<(Result<Pauses, GarbledPauses>, i64), Failure> {
+    Ok(match account.aws.parameter(name).await? {
+        Some(version) => (Pauses::read(&version.text), version.number),
+        None => (Ok(Pauses::default()), 0),
+    })
 }
 
 /// The size of the parameter's text, in bytes, at which `status` and `doctor` warn that it is nearly full.
@@ -102,7 +82,10 @@ impl WrittenEdit {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PausesParameter<'a> {
     account: &'a Account,
+    deployment: &'a Deployment,
     name: &'a str,
+    /// True if the last readable version is to replace an unreadable text.
+    repairs: bool,
 }
 
 impl<'a> PausesParameter<'a> {
@@ -115,11 +98,28 @@ impl<'a> PausesParameter<'a> {
                 deployment.handler
             ))
         })?;
-        Ok(Self { account, name })
+        Ok(Self { account, deployment, name, repairs: false })
+    }
+
+    /// The same parameter. If `repairs` is true, an unreadable text counts as the last readable version.
+    pub(crate) fn repairing(self, repairs: bool) -> Self {
+        Self { repairs, ..self }
     }
 
     pub(crate) async fn read(&self) -> Result<Pauses, Failure> {
-        Ok(read_parameter(self.account, self.name).await?.0)
+        Ok(self.read_or_repair().await?.0)
+    }
+
+    /// Reads the pauses, with the repair that is necessary before they are in force, and the parameter's version.
+    pub(crate) async fn read_or_repair(&self) -> Result<(Pauses, Option<Repair>, i64), Failure> {
+        match read_current(self.account, self.name).await? {
+            (Ok(pauses), version) => Ok((pauses, None, version)),
+            (Err(garbled), version) if self.repairs => {
+                let (pauses, repair) = Repair::find(self.account, self.deployment, &garbled, version).await?;
+                Ok((pauses, Some(repair), version))
+            }
+            (Err(garbled), _) => Err(unreadable(self.deployment, &garbled)),
+        }
     }
 
     /// Reads a version of the parameter. SSM keeps the last hundred.
@@ -168,7 +168,9 @@ impl<'a> PausesParameter<'a> {
         let mut refused = None;
         let (mut forgotten, mut is_written) = (Vec::new(), false);
         loop {
-            let (pauses, mut version) = match read_parameter(self.account, self.name).await {
+            // A text that became unreadable after our write is not ours to replace.
+            let parameter = self.repairing(self.repairs && writes == 0);
+            let (pauses, _, mut version) = match parameter.read_or_repair().await {
                 Err(failure) if is_written => {
                     return Ok(WrittenEdit::failed(forgotten, "could not be checked", &failure));
                 }
@@ -239,7 +241,7 @@ fn can_be_read_back(pauses: &Pauses) -> Result<(), Failure> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::cell::Cell;
 
     use serde_json::{Value, json};
@@ -255,7 +257,7 @@ mod tests {
     use crate::request::tests::{request, sample};
     use crate::resume::ResumeRetries;
 
-    fn pause(function: &str) -> PauseRetries {
+    pub(crate) fn pause(function: &str) -> PauseRetries {
         let function = Some(function.parse().unwrap());
         PauseRetries { function, end: None, spread: None, why: Some("a bad deploy".into()) }
     }
@@ -274,7 +276,7 @@ mod tests {
         format!("{}:{alias}", Sample::ORDERS)
     }
 
-    async fn done<C: Change>(operator: &Operator, change: &C) -> C::Done {
+    pub(crate) async fn done<C: Change>(operator: &Operator, change: &C) -> C::Done {
         let plan = change.plan(operator).await.unwrap();
         match change.perform(operator, &plan).await {
             Ok(Performed::Done(done, Ok(()))) => done,
@@ -283,7 +285,7 @@ mod tests {
     }
 
     /// The numbers of pauses and requests that `comeback pause --list` shows.
-    async fn listed(operator: &Operator) -> [usize; 2] {
+    pub(crate) async fn listed(operator: &Operator) -> [usize; 2] {
         let listed = serde_json::to_value(pauses(operator, false).await.unwrap()).unwrap();
         ["pauses", "requests"].map(|kind| listed[kind].as_array().map_or(0, Vec::len))
     }
@@ -372,7 +374,7 @@ mod tests {
         }
         let text = format!(r#"{{"v":1,"pauses":[{}]}}"#, left.join(","));
         assert!(operator.account.aws.put_parameter(Sample::PAUSES, &text, true).await.unwrap().is_some());
-        let (full, _) = read_parameter(&operator.account, Sample::PAUSES).await.unwrap();
+        let full = Pauses::read(&text).unwrap();
         assert!(nearly_full(&full).is_some(), "{text}");
 
         // With a message that the handler has not received, the plan for a request is not empty.

@@ -141,7 +141,7 @@ impl Status {
 
     fn open_pauses(&self) -> Vec<Text> {
         let mut lines = match (&self.pauses_problem, self.pauses.as_deref()) {
-            (Some(problem), _) => vec![Text::toned(Tone::Bad, format!("unknown: {problem}"))],
+            (Some(problem), _) => vec![Text::toned(Tone::Bad, text!["unknown: ", problem.clone()])],
             (None, None) => vec!["the handler reads none, because its variable PAUSES is not set".into()],
             (None, Some([])) => vec!["none".into()],
             (None, Some(pauses)) => pauses.iter().map(|pause| self.open_pause(pause)).collect(),
