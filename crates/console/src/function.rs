@@ -4,14 +4,14 @@ use askama::Template;
 use axum::response::Response;
 use comeback_engine::{FunctionArn, Kind, Policy, PolicyEntry, Setting, Unset};
 use comeback_operate::attach::attachments::attachments;
-use comeback_operate::deployment::{Deployment, Unlisted};
+use comeback_operate::deployment::Deployment;
 use comeback_operate::doctor::findings::Finding;
 use comeback_operate::durations;
 use comeback_operate::function::{FunctionName, command_name};
 use comeback_operate::handler_setting::parameter_of;
 use comeback_operate::waiting::filter::WaitingFilter;
 use comeback_operate::waiting::report::ReportQuery;
-use comeback_operate::{Answer as _, CommandName, Failure, Layout, Table, Text};
+use comeback_operate::{Answer as _, CommandName, Failure, Layout, Text};
 use comeback_rehearsal::figure::{Chart, FigureTable};
 use comeback_rehearsal::schedule;
 
@@ -20,7 +20,6 @@ use crate::dead::Groups;
 use crate::doctor::Findings;
 use crate::page::{Frame, Problem, Visit, ok};
 use crate::response::encoded;
-use crate::waiting::groups;
 
 pub(super) async fn function(visit: Visit) -> Result<Response, Problem> {
     let name = visit.query().get("name").map(str::parse::<FunctionName>);
@@ -55,10 +54,8 @@ async fn all(visit: &Visit) -> Result<Response, Problem> {
 struct FunctionPage<'d> {
     frame: Frame,
     href: String,
-    /// The warning for a function that is not on the allow-list; `None` for a listed function.
-    unlisted: Option<&'static str>,
     policy: Result<PolicyShown, Vec<String>>,
-    waiting: LogRead<Table>,
+    waiting: LogRead<Layout>,
     /// The function's dead-letters; `None` before the first scan.
     dead: Option<Groups>,
     findings: Result<Findings<'d>, Text>,
@@ -77,7 +74,6 @@ async fn one(visit: &Visit, name: FunctionName) -> Result<Response, Problem> {
     let arn = deployment.arn_of(&name);
     let invoked = invoked_arn(&arn);
     let policies = deployment.policies();
-    let unlisted = policies.as_ref().ok().and_then(|policies| Unlisted::of(policies, &invoked));
     let policy = match &policies {
         Ok(policies) => Ok(shown(&deployment, policies.of(&invoked), policies.entry_of(&invoked)).await),
         Err(refused) => Err(refused.iter().map(ToString::to_string).collect()),
@@ -93,10 +89,6 @@ async fn one(visit: &Visit, name: FunctionName) -> Result<Response, Problem> {
             .frame(format!("Function {name}"), None)
             .of(waiting.at().unwrap_or_else(|| console.now())),
         href: encoded(&shown_name),
-        unlisted: unlisted.map(|unlisted| match unlisted {
-            Unlisted::DeadLettered => "It is not on the allow-list: the handler dead-letters its events.",
-            Unlisted::Kept => "The allow-list is empty: the handler keeps every event, and retries none.",
-        }),
         policy,
         waiting,
         dead: Groups::in_scan(console, Some(&name)),
@@ -112,10 +104,10 @@ fn invoked_arn(arn: &FunctionArn) -> String {
     FunctionArn { qualifier, ..arn.clone() }.to_string()
 }
 
-async fn waiting(console: &Console, name: &FunctionName) -> LogRead<Table> {
+async fn waiting(console: &Console, name: &FunctionName) -> LogRead<Layout> {
     let wanted = WaitingFilter { functions: vec![name.clone()], ..WaitingFilter::default() };
     let listing = ReportQuery { wanted, ..ReportQuery::default() };
-    console.waiting(|reading, now| groups(&reading.report(&listing, now))).await
+    console.waiting(|reading, now| reading.report(&listing, now).layout()).await
 }
 
 async fn shown(deployment: &Deployment, policy: &Policy, entry: Option<&PolicyEntry>) -> PolicyShown {

@@ -5,15 +5,14 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use comeback_engine::Timestamp;
 use comeback_operate::durations;
-use comeback_operate::function::{FunctionName, command_name, shown_name};
+use comeback_operate::function::{FunctionName, command_name};
 use comeback_operate::numbers::{counted, grouped};
 use comeback_operate::pauses::in_force::InForce;
-use comeback_operate::pauses::requests::RequestInForce;
 use comeback_operate::status::{DUE, WAITING};
-use comeback_operate::waiting::events::{DueRange, Selected, WaitingGroup, Why};
+use comeback_operate::waiting::events::{DueRange, Selected, WaitingGroup};
 use comeback_operate::waiting::filter::WaitingFilter;
 use comeback_operate::waiting::reading::Reading;
-use comeback_operate::waiting::report::{EVENT_HEADS, ReportQuery, WaitingReport};
+use comeback_operate::waiting::report::{EVENT_HEADS, ReportQuery, WaitingReport, shown_error, shown_target};
 use comeback_operate::waiting::returns::Returns;
 use comeback_operate::{Answer as _, Column, Fact, Table, Text, text};
 use comeback_rehearsal::axis::{CountAxis, TimeAxis};
@@ -103,12 +102,10 @@ fn address(fields: &Fields) -> String {
 }
 
 struct Shown {
+    /// The lines above the chart.
+    counts: [Text; 2],
     found: String,
-    /// Number of waiting events, whether or not they match the filter; empty if no event is waiting.
-    all: String,
-    queue: String,
-    requests: Vec<Text>,
-    notes: Vec<Text>,
+    remarks: Vec<Text>,
     chart: Option<Chart>,
     groups: Table,
     /// Actions on each group; `None` for the group that combines all events without a group of their own.
@@ -231,16 +228,11 @@ impl PageOf<'_> {
         let end = begin + events.len();
         let to = |number: usize| address(&fields.with("page", &number.to_string()));
         Shown {
+            counts: [report.heading(), report.in_queue()],
             found: counted(report.found, "waiting event", "waiting events"),
-            all: Some(reading.waits.count() as u64)
-                .filter(|all| *all > 0)
-                .map(|all| counted(all, "waiting event", "waiting events"))
-                .unwrap_or_default(),
-            queue: grouped(report.retry_queue.total()),
-            requests: report.requests.iter().flatten().map(in_force).collect(),
-            notes: report.notes.clone(),
+            remarks: report.remarks(),
             chart: (report.found > report.returns.without_due).then(|| chart(&report.returns, fields)),
-            groups: groups(report),
+            groups: report.groups_table(),
             actions: report.groups.iter().map(|group| actions(group, reading, now)).collect(),
             places: format!("{} to {}", grouped(begin as u64 + 1), grouped(end as u64)),
             previous: (number > 1).then(|| to(number - 1)),
@@ -252,27 +244,15 @@ impl PageOf<'_> {
     }
 }
 
-fn in_force(request: &RequestInForce) -> Text {
-    Text::from(format!("In force: {} ", request.title())).and(request.line())
-}
-
-pub(super) fn groups(report: &WaitingReport<'_>) -> Table {
-    let mut table = report.groups_table();
-    let why = |(why, count): (&Why, &u64)| format!("{} {}", grouped(*count), why.in_words());
-    let why = |group: &WaitingGroup<'_>| group.why.iter().map(why).collect::<Vec<_>>().join(", ").into();
-    table.add("waits for", report.groups.iter().map(why));
-    table
-}
-
 fn actions(group: &WaitingGroup<'_>, reading: &Reading, now: Timestamp) -> Option<GroupActions> {
     let target = group.target?;
     let name = encoded(&command_name(target, &reading.deployment.handler_arn));
     let error = group.error_type.map(|error| format!("&error={}", encoded(error))).unwrap_or_default();
     let is_paused = matches!(reading.in_force(target, now), Some(InForce::Paused { .. }));
     let pause = if is_paused { "resume?plan=yes&" } else { "pause?" };
-    let function = shown_name(target).to_owned();
+    let function = shown_target(group.target).to_owned();
     Some(GroupActions {
-        retry_title: format!("Retry now: {function}, {}", group.error_type.unwrap_or("unknown")),
+        retry_title: format!("Retry now: {function}, {}", shown_error(group.target, group.error_type)),
         function,
         retry: format!("/retry?plan=yes&function={name}{error}"),
         pause: format!("/{pause}function={name}"),
@@ -283,8 +263,7 @@ fn actions(group: &WaitingGroup<'_>, reading: &Reading, now: Timestamp) -> Optio
 /// A bar chart of the waiting events by due time, stacked by function.
 fn chart(returns: &Returns<'_>, fields: &Fields) -> Chart {
     let period = returns.period;
-    let names: Vec<String> =
-        returns.functions.iter().map(|it| it.target.map_or("others", shown_name).to_owned()).collect();
+    let names: Vec<String> = returns.functions.iter().map(|it| shown_target(it.target).to_owned()).collect();
     let colour = |index: usize| match returns.functions[index].target {
         Some(_) => COLOURS[index],
         None => COLOURS[COLOURS.len() - 1],

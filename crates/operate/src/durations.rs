@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use comeback_engine::Timestamp;
+
 /// Parses a duration such as `200ms`, `90s`, `3h` or `1h 30m`. A plain number is in seconds.
 pub fn read(text: &str) -> Result<Duration, String> {
     comeback_engine::duration(text.trim())
@@ -36,6 +38,16 @@ pub fn short(seconds: f64) -> String {
         _ => 3_600,
     };
     text(Duration::from_secs((seconds + unit / 2) / unit * unit))
+}
+
+/// Formats the time left until `at`, rounded up to whole seconds.
+pub fn until(at: Timestamp, now: Timestamp) -> String {
+    short(at.since(now).as_secs_f64().ceil())
+}
+
+/// Formats the time that has passed since `at`, rounded down to whole seconds.
+pub fn since(at: Timestamp, now: Timestamp) -> String {
+    short(now.since(at).as_secs_f64().floor())
 }
 
 /// Formats a duration for a command line, so that [`read`] parses it back exactly.

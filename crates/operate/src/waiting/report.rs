@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::change::Answer;
 use crate::deployment::Deployment;
 use crate::deployment::queue::Depth;
-use crate::durations::short;
+use crate::durations;
 use crate::failure::Failure;
 use crate::function::shown_name;
 use crate::layout::{Block, Layout, Table};
@@ -106,17 +106,13 @@ impl Reading {
 
 /// A note to show while a request is in force.
 const REQUEST_NOT_COUNTED: &str =
-    "The due times above do not reflect a request until the handler has checked the event.";
+    "Due times do not reflect a request until the handler has checked the event.";
 
 impl Answer for WaitingReport<'_> {
     fn layout(&self) -> Layout {
-        let Self { since, found, groups, events, .. } = self;
+        let Self { found, groups, events, .. } = self;
         let mut layout = Layout::default();
-        let count = match found {
-            0 => "No waiting event".to_owned(),
-            _ => counted(*found, "waiting event", "waiting events"),
-        };
-        layout.line(text![format!("{count} (the handler's log was read back to "), *since, ")"]);
+        layout.line(self.heading());
         if !groups.is_empty() {
             layout.table(self.groups_table());
         }
@@ -129,18 +125,8 @@ impl Answer for WaitingReport<'_> {
             }
         }
         layout.line("");
-        let all = grouped(self.retry_queue.total());
-        layout.line(match self.is_everything {
-            true => format!("Found in the log: {} of about {all} in the retry queue.", grouped(*found)),
-            false => format!("In the retry queue, for all functions: about {all}."),
-        });
-        for request in self.requests.iter().flatten() {
-            layout.line(text![format!("In force: {} ", request.title()), request.line(), "."]);
-        }
-        if *found > 0 && self.requests.as_ref().is_some_and(|requests| !requests.is_empty()) {
-            layout.line(REQUEST_NOT_COUNTED);
-        }
-        self.notes.iter().for_each(|note| layout.line(note));
+        layout.line(self.in_queue());
+        self.remarks().into_iter().for_each(|remark| layout.line(remark));
         self.unmatched.iter().for_each(|errors| layout.note(errors));
         layout
     }
@@ -158,20 +144,55 @@ impl Answer for WaitingReport<'_> {
 pub const EVENT_HEADS: [&str; 7] = ["key", "function", "retry", "error", "first failed", "due", "waits for"];
 
 impl WaitingReport<'_> {
+    /// The number of events found, and the time from which the log was read.
+    pub fn heading(&self) -> Text {
+        let count = match self.found {
+            0 => "No waiting event".to_owned(),
+            found => counted(found, "waiting event", "waiting events"),
+        };
+        text![format!("{count} (the handler's log was read back to "), self.since, ")"]
+    }
+
+    /// The number of messages in the retry queue, compared with the number of events found if no filter was used.
+    pub fn in_queue(&self) -> Text {
+        let all = grouped(self.retry_queue.total());
+        match self.is_everything {
+            true => format!("Found in the log: {} of about {all} in the retry queue.", grouped(self.found)),
+            false => format!("In the retry queue, for all functions: about {all}."),
+        }
+        .into()
+    }
+
+    /// The requests in force, and the [notes](Self::notes).
+    pub fn remarks(&self) -> Vec<Text> {
+        let requests = self.requests.iter().flatten();
+        let requests =
+            requests.map(|request| text![format!("In force: {} ", request.title()), request.line(), "."]);
+        let mut remarks: Vec<Text> = requests.collect();
+        if self.found > 0 && !remarks.is_empty() {
+            remarks.push(REQUEST_NOT_COUNTED.into());
+        }
+        remarks.extend(self.notes.iter().cloned());
+        remarks
+    }
+
     /// A table of the groups, with a row for each function and error.
     pub fn groups_table(&self) -> Table {
-        let mut table = Table::new(["events", "function", "error", "first failed", "next due", "last due"]);
+        let heads = ["events", "function", "error", "first failed", "next due", "last due", "waits for"];
+        let mut table = Table::new(heads);
         table.columns[0].is_number = true;
         for group in &self.groups {
             let last_due = if group.held > 0 { None } else { group.last_due };
             let otherwise = if group.held > 0 { Why::Pause } else { Why::FailedCall };
+            let why = group.why.iter().map(|(why, count)| format!("{} {}", grouped(*count), why.in_words()));
             table.row([
                 grouped(group.count).into(),
                 self.function(group.target),
-                error(group.target, group.error_type).into(),
+                shown_error(group.target, group.error_type).into(),
                 moment(age(group.oldest_first_failure, self.now), group.oldest_first_failure),
                 moment(due(group.next_due, otherwise, self.now), group.next_due),
                 moment(due(last_due, otherwise, self.now), last_due),
+                why.collect::<Vec<_>>().join(", ").into(),
             ]);
         }
         table
@@ -182,7 +203,7 @@ impl WaitingReport<'_> {
             Piece::Event(event.key.to_owned()).into(),
             self.function(event.target),
             event.retry.to_string().into(),
-            error(event.target, event.error_type).into(),
+            shown_error(event.target, event.error_type).into(),
             moment(age(Some(event.first_failure), self.now), Some(event.first_failure)),
             match event.paused_until {
                 Some(until) => text!["paused until ", until],
@@ -193,25 +214,31 @@ impl WaitingReport<'_> {
     }
 
     fn function(&self, target: Option<&str>) -> Text {
-        target.map_or_else(|| "others".into(), |target| self.deployment.function(target, shown_name(target)))
+        let shown = shown_target(target);
+        target.map_or_else(|| shown.into(), |target| self.deployment.function(target, shown))
     }
 }
 
-fn moment(shown: String, at: Option<Timestamp>) -> Text {
+pub(super) fn moment(shown: String, at: Option<Timestamp>) -> Text {
     match at {
         Some(at) => Piece::Moment { shown, at }.into(),
         None => shown.into(),
     }
 }
 
-fn error<'e>(target: Option<&str>, error_type: Option<&'e str>) -> &'e str {
+/// A function's name for display, or `others` for several functions.
+pub fn shown_target(target: Option<&str>) -> &str {
+    target.map_or("others", shown_name)
+}
+
+/// An error type for display. It may be unknown, or stand for the errors of several functions.
+pub fn shown_error<'e>(target: Option<&str>, error_type: Option<&'e str>) -> &'e str {
     error_type.unwrap_or(if target.is_some() { "unknown" } else { "others" })
 }
 
 /// Formats the time since `moment` for a table: `5m ago`.
-fn age(moment: Option<Timestamp>, now: Timestamp) -> String {
-    moment
-        .map_or_else(|| "unknown".into(), |it| format!("{} ago", short(now.since(it).as_secs_f64().floor())))
+pub(super) fn age(moment: Option<Timestamp>, now: Timestamp) -> String {
+    moment.map_or_else(|| "unknown".into(), |at| format!("{} ago", durations::since(at, now)))
 }
 
 /// Formats a retry's due time for a table, such as `in 5m`.
@@ -219,9 +246,9 @@ fn due(due: Option<Timestamp>, why: Why, now: Timestamp) -> String {
     match due {
         Some(due) if due > now => {
             let soon = if matches!(why, Why::Resumed | Why::NotAllowed) { "within" } else { "in" };
-            format!("{soon} {}", short(due.since(now).as_secs_f64().ceil()))
+            format!("{soon} {}", durations::until(due, now))
         }
-        Some(due) => format!("{} ago", short(now.since(due).as_secs_f64().floor())),
+        Some(_) => age(due, now),
         None if why == Why::Pause => "paused".into(),
         None => "unknown".into(),
     }
@@ -283,9 +310,9 @@ mod tests {
         reading.has_log = false;
         let expected = "\
 3 waiting events (the handler's log was read back to 2026-09-14T03:12:50.000Z)
-events | function | error | first failed | next due | last due
-2 | orders | TargetDown | 1h 7m ago | 3s ago | in 1m 5s
-1 | orders | Timeout | 1h 7m ago | paused | paused
+events | function | error | first failed | next due | last due | waits for
+2 | orders | TargetDown | 1h 7m ago | 3s ago | in 1m 5s | 1 RetryAfter, 1 unanswered call
+1 | orders | Timeout | 1h 7m ago | paused | paused | 1 pause
 
 key | function | retry | error | first failed | due | waits for
 k-2 | orders | 7 | TargetDown | 1h 7m ago | 3s ago | unanswered call

@@ -75,7 +75,7 @@ pub(crate) async fn console_leads_through_an_incident(_: &World) {
     browser.sees("that nothing is left", is_over).await;
     a_function_is_detached_and_attached(&mut browser).await;
     browser.visit("/waiting");
-    browser.sees("that nothing waits", |text| text.contains("No event is waiting.")).await;
+    browser.sees("that nothing waits", |text| text.contains("No waiting event (")).await;
     let is_shown = browser.ask("return document.getElementById('gone').checkVisibility()");
     assert_eq!(is_shown, false, "it serves");
     drop(running);
