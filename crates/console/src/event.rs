@@ -5,12 +5,12 @@ use std::rc::Rc;
 use askama::Template;
 use axum::response::Response;
 use comeback_engine::{Timestamp, What};
-use comeback_operate::durations::{self, short};
-use comeback_operate::function::{command_name, shown_name};
+use comeback_operate::durations;
+use comeback_operate::function::command_name;
 use comeback_operate::trace::Trace;
-use comeback_operate::trace::logs::InvocationReport;
+use comeback_operate::trace::logs::{InvocationReport, LoggedInvocation};
 use comeback_operate::trace::story::{LoggedLine, StepKind, Story, StoryEnd, StoryStep};
-use comeback_operate::{Fact, Text, TimelineEntry, text};
+use comeback_operate::{Text, TimelineEntry};
 use comeback_rehearsal::figure::{Chart, WIDE};
 use comeback_rehearsal::life::{self, Mark};
 
@@ -31,11 +31,6 @@ struct EventPage {
     once: String,
 }
 
-struct LastFailure {
-    what: Text,
-    lines: Result<Vec<String>, Text>,
-}
-
 pub(super) async fn event(visit: Visit) -> Result<Response, Problem> {
     let fields = visit.query();
     let Some(id) = fields.get("id") else { return Ok(go_to("/waiting")) };
@@ -46,7 +41,7 @@ pub(super) async fn event(visit: Visit) -> Result<Response, Problem> {
     let known = trace.as_ref().ok();
     let dead = known.filter(|trace| is_dead(trace));
     ok(&EventPage {
-        frame: visit.frame(known.map_or_else(|| "Event".into(), |trace| headline(trace)), None).of(read.at),
+        frame: visit.frame(known.map_or_else(|| "Event".into(), |trace| trace.heading()), None).of(read.at),
         dead: dead.and_then(|trace| OfEvent::in_scan(&visit.console, &trace.story.key)),
         once: token(),
         trace,
@@ -81,49 +76,9 @@ fn is_logged(timeline: &[TimelineEntry]) -> bool {
     timeline.iter().any(|moment| !moment.below.is_empty())
 }
 
-/// The event's state in a few words, such as `Waiting: retry 5 in 1m 29s`.
-fn headline(trace: &Trace) -> String {
-    let retry = trace.story.steps.last().map(|step| step.event.retry).unwrap_or_default();
-    match &trace.story.end {
-        StoryEnd::DeadLettered => "Dead-lettered".into(),
-        StoryEnd::Invoked { .. } if is_over(trace) => format!("Probably succeeded: retry {retry}"),
-        StoryEnd::Invoked { .. } => format!("Retry {retry} was invoked"),
-        _ if trace.not_allowed.is_some() => "Not on the allow-list".into(),
-        _ if is_held(trace) => format!("Held by a pause: retry {retry}"),
-        StoryEnd::Waiting { due } if *due > trace.now => {
-            format!("Waiting: retry {retry} in {}", short(due.since(trace.now).as_secs_f64().ceil()))
-        }
-        StoryEnd::Waiting { .. } => format!("Due: retry {retry}"),
-        StoryEnd::Held | StoryEnd::Kept => format!("Waiting: retry {retry}"),
-    }
-}
-
-fn is_held(trace: &Trace) -> bool {
-    trace.pause.is_some_and(|pause| pause.holds(trace.story.end.due()))
-}
-
-/// The function's log lines from the last failed attempt, if the trace contains its invocation.
-fn last_failure(trace: &Trace) -> Option<LastFailure> {
-    let step = trace.story.steps.iter().rfind(|step| step.happened == StepKind::Failed)?;
-    let invocation = trace.invocation(step.request_id())?;
-    let lines = match &invocation.report {
-        InvocationReport::Unread { why } => Err(why.into()),
-        _ => Ok(invocation.lines.iter().map(|logged| logged.line.clone()).collect()),
-    };
-    Some(LastFailure { what: last_error(step)?, lines })
-}
-
-fn facts(trace: &Trace) -> Vec<Fact> {
-    let story = &trace.story;
-    let error = story.steps.iter().rev().find_map(last_error);
-    let end = if is_over(trace) { "Outcome" } else { "Next" };
-    let facts = [
-        ("Function", Some(trace.deployment.function(&story.target, shown_name(&story.target)))),
-        ("First failure", story.first_failure.map(Text::from)),
-        ("Error", error),
-        (end, Some(trace.ending())),
-    ];
-    facts.into_iter().filter_map(|(title, text)| Some(Fact::new(title, vec![text?]))).collect()
+/// The last failed attempt, if the trace contains its invocation.
+fn last_failure(trace: &Trace) -> Option<&LoggedInvocation> {
+    trace.invocation(trace.story.last_failure()?.request_id())
 }
 
 /// Paths of the plans to retry and to cancel a waiting event. The first is `None` if a pause holds the event.
@@ -134,18 +89,8 @@ fn actions(trace: &Trace) -> Option<(Option<String>, String)> {
     }
     let name = command_name(target, &trace.deployment.handler_arn);
     let fields = format!("plan=yes&function={}&key={}", encoded(&name), encoded(key));
-    let retry = (!is_held(trace)).then(|| format!("/retry?{fields}"));
+    let retry = (!trace.is_held()).then(|| format!("/retry?{fields}"));
     Some((retry, format!("/cancel?{fields}")))
-}
-
-fn last_error(step: &StoryStep) -> Option<Text> {
-    let error = step.event.error_type.as_ref().filter(|_| step.happened == StepKind::Failed)?;
-    Some(text![format!("{error}, attempt {} at ", step.attempt()), step.at])
-}
-
-/// Returns true if the event was dead-lettered or has probably succeeded.
-fn is_over(trace: &Trace) -> bool {
-    is_dead(trace) || trace.last_report().is_some_and(InvocationReport::is_success)
 }
 
 fn chart(trace: &Trace) -> Option<Chart> {

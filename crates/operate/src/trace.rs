@@ -14,7 +14,8 @@ use serde::Serialize;
 use crate::change::Answer;
 use crate::deployment::{Deployment, Unlisted};
 use crate::failure::Failure;
-use crate::layout::{Block, Layout, TimelineEntry};
+use crate::function::shown_name;
+use crate::layout::{Block, Fact, Layout, TimelineEntry};
 use crate::operator::{Operator, Progress};
 use crate::pauses::in_force::InForce;
 use crate::pauses::noticed_within;
@@ -105,8 +106,7 @@ impl Trace {
                 deployment.log_group
             ))
         })?;
-        let last_failure = story.steps.iter().rfind(|step| step.happened == StepKind::Failed);
-        let last_failure = last_failure.and_then(StoryStep::request_id).map(ToOwned::to_owned);
+        let last_failure = story.last_failure().and_then(StoryStep::request_id).map(ToOwned::to_owned);
         let last_retry = match &story.end {
             StoryEnd::Invoked { request_id, .. } => request_id.clone(),
             _ => None,
@@ -151,6 +151,22 @@ impl Trace {
     pub fn last_report(&self) -> Option<&InvocationReport> {
         let StoryEnd::Invoked { request_id, .. } = &self.story.end else { return None };
         Some(&self.invocation(request_id.as_deref())?.report)
+    }
+
+    /// The event's function and last error, and what comes next.
+    pub fn facts(&self) -> Vec<Fact> {
+        let Story { target, first_failure, steps, .. } = &self.story;
+        let last_error = steps.iter().rev().find_map(|step| {
+            let error = step.event.error_type.as_ref().filter(|_| step.happened == StepKind::Failed)?;
+            Some(text![format!("{error}, attempt {} at ", step.attempt()), step.at])
+        });
+        let facts = [
+            ("Function", Some(self.deployment.function(target, shown_name(target)))),
+            ("First failure", first_failure.map(Text::from)),
+            ("Error", last_error),
+            (if self.is_over() { "Outcome" } else { "Next" }, Some(self.ending())),
+        ];
+        facts.into_iter().filter_map(|(title, text)| Some(Fact::new(title, vec![text?]))).collect()
     }
 
     /// The steps in the event's history, described in words.

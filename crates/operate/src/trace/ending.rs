@@ -1,10 +1,10 @@
-//! The last sentence of `comeback trace`, which claims no more than the logs show.
+//! The state of an event: a heading, and the last sentence of `comeback trace`. They claim no more than the logs show.
 
 use comeback_engine::{HOLD, Timestamp, What};
 
 use crate::command::CommandName;
 use crate::deployment::Unlisted;
-use crate::durations::short;
+use crate::durations;
 use crate::pauses::in_force::InForce;
 use crate::text;
 use crate::text::{Text, Tone, quoted};
@@ -13,6 +13,34 @@ use crate::trace::logs::InvocationReport;
 use crate::trace::story::{StepKind, StoryEnd, StoryStep};
 
 impl Trace {
+    /// Returns the event's state in a few words, such as `Waiting: retry 5 in 1m 29s`.
+    pub fn heading(&self) -> String {
+        let retry = self.story.steps.last().map(|step| step.event.retry).unwrap_or_default();
+        match &self.story.end {
+            StoryEnd::DeadLettered => "Dead-lettered".into(),
+            StoryEnd::Invoked { .. } if self.is_over() => format!("Probably succeeded: retry {retry}"),
+            StoryEnd::Invoked { .. } => format!("Retry {retry} was invoked"),
+            _ if self.not_allowed.is_some() => "Not on the allow-list".into(),
+            _ if self.is_held() => format!("Held by a pause: retry {retry}"),
+            StoryEnd::Waiting { due } if *due > self.now => {
+                format!("Waiting: retry {retry} in {}", self.until(*due))
+            }
+            StoryEnd::Waiting { .. } => format!("Due: retry {retry}"),
+            StoryEnd::Held | StoryEnd::Kept => format!("Waiting: retry {retry}"),
+        }
+    }
+
+    /// Returns true if the event was dead-lettered or has probably succeeded.
+    pub(super) fn is_over(&self) -> bool {
+        self.story.end == StoryEnd::DeadLettered
+            || self.last_report().is_some_and(InvocationReport::is_success)
+    }
+
+    /// Returns true if a pause holds the event's next retry.
+    pub fn is_held(&self) -> bool {
+        self.pause.is_some_and(|pause| pause.holds(self.story.end.due()))
+    }
+
     /// Returns the last sentence of the trace: how the event ended, or what it is waiting for.
     pub fn ending(&self) -> Text {
         if let Some(text) = self.by_allow_list().or_else(|| self.by_pauses()) {
@@ -31,11 +59,11 @@ impl Trace {
     }
 
     fn since(&self, moment: Timestamp) -> String {
-        short(self.now.since(moment).as_secs_f64())
+        durations::since(moment, self.now)
     }
 
     fn until(&self, moment: Timestamp) -> String {
-        short(moment.since(self.now).as_secs_f64())
+        durations::until(moment, self.now)
     }
 
     /// The last sentence for an event whose retry is overdue. `the` is the start of the sentence: `The`, or a clause
@@ -54,13 +82,12 @@ impl Trace {
     /// Returns the last sentence of the trace if a pause, or the end of a pause, determines when the event is
     /// retried.
     fn by_pauses(&self) -> Option<Text> {
-        let end = &self.story.end;
         match self.pause? {
-            pause @ InForce::Paused { until } if pause.holds(end.due()) => {
+            InForce::Paused { until } if self.is_held() => {
                 let until = until.map(|until| text![" until ", until]).unwrap_or_default();
                 Some(text!["Its function is paused", until, ". ", self.who_paused()])
             }
-            InForce::NotPaused { back_by } if *end == StoryEnd::Held => {
+            InForce::NotPaused { back_by } if self.story.end == StoryEnd::Held => {
                 let back_by = back_by.unwrap_or_else(|| self.now.saturating_add(HOLD));
                 let resumed = "Its function was resumed";
                 if back_by >= self.now {
@@ -164,6 +191,14 @@ mod tests {
                 assert_eq!(words, ["comeback", "dead", "show", shown, "--stack", "shop"]);
             }
         }
+    }
+
+    #[test]
+    fn heading_and_last_sentence_round_alike() {
+        let now = Timestamp::from_millis(at(8).as_millis() + 600);
+        let trace = Trace { now, ..trace(&[(0, holds())], due(70), vec![]) };
+        assert_eq!(trace.heading(), "Waiting: retry 1 in 1m 2s");
+        assert_eq!(trace.ending().to_string(), "Waiting. The next retry is due in 1m 2s.");
     }
 
     #[test]

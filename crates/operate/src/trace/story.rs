@@ -113,6 +113,11 @@ impl Story {
         Some(Self { key, target, targets, first_failure, steps, end, copies, lines: Vec::new() })
     }
 
+    /// The last step in which an attempt failed.
+    pub fn last_failure(&self) -> Option<&StoryStep> {
+        self.steps.iter().rfind(|step| step.happened == StepKind::Failed)
+    }
+
     /// The distinct request ids of the event's invocations, in order.
     pub fn request_ids(&self) -> impl Iterator<Item = &str> {
         let mut seen = BTreeSet::new();
