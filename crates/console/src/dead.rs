@@ -25,7 +25,6 @@ use comeback_operate::durations;
 use comeback_operate::function::FunctionName;
 use comeback_operate::layout::{Fact, Layout, Table};
 use comeback_operate::numbers::grouped;
-use comeback_operate::status::DEAD_LETTERS;
 use comeback_operate::text::Text;
 use comeback_operate::{Answer as _, CommandName};
 
@@ -165,8 +164,10 @@ async fn dead_page(
 ) -> DeadPage {
     let dead = &visit.console.dead;
     let status = visit.console.status().await.value;
-    let facts = status.map_err(|failure| failure.text()).map(|status| status.facts());
-    let queue = facts.map(|facts| facts.into_iter().filter(|fact| fact.title == DEAD_LETTERS).collect());
+    let queue = status.map_err(|failure| failure.text()).map(|status| {
+        let [_, _, dead_letters] = status.counts();
+        vec![dead_letters]
+    });
     let scanned = Groups::in_scan(&visit.console, function);
     let snapshot = scanned.as_ref().map(|groups| &*groups.snapshot);
     let frame = visit.frame("Dead-letters", None);

@@ -8,7 +8,6 @@ use comeback_operate::durations;
 use comeback_operate::function::{FunctionName, command_name};
 use comeback_operate::numbers::{counted, grouped};
 use comeback_operate::pauses::in_force::InForce;
-use comeback_operate::status::{DUE, WAITING};
 use comeback_operate::waiting::events::{DueRange, Selected, WaitingGroup};
 use comeback_operate::waiting::filter::WaitingFilter;
 use comeback_operate::waiting::reading::Reading;
@@ -45,7 +44,7 @@ struct WaitingPage {
     refused: Option<String>,
     report: LogRead<Shown>,
     /// Numbers of messages in the retry queue, shown if the handler's log could not be read.
-    counts: Vec<(&'static str, Text)>,
+    counts: Vec<Fact>,
 }
 
 impl WaitingPage {
@@ -190,11 +189,10 @@ pub(super) async fn chosen(visit: Visit) -> Result<Response, Problem> {
     Ok(go_to(&format!("{path}?{}", asked.to_query())))
 }
 
-async fn counts(console: &Console) -> Vec<(&'static str, Text)> {
+async fn counts(console: &Console) -> Vec<Fact> {
     let Ok(status) = console.status().await.value else { return Vec::new() };
-    let counts = status.facts().into_iter().filter(|fact| [WAITING, DUE].contains(&fact.title));
-    let line = |fact: &Fact| Text::joined(fact.text(), " ");
-    counts.map(|fact| (fact.title, line(&fact))).collect()
+    let [waiting, due, _] = status.counts();
+    vec![waiting, due]
 }
 
 struct PageOf<'a> {

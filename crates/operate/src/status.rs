@@ -29,12 +29,6 @@ use crate::text::{Text, quoted};
 /// The shortest time between two reads of CloudWatch, which has new data only once a minute and charges for each
 /// read.
 const METRICS_AGAIN_AFTER: Duration = Duration::from_secs(60);
-/// The title of the line with the number of hidden and delayed messages.
-pub const WAITING: &str = "Waiting";
-/// The title of the line with the number of visible messages.
-pub const DUE: &str = "Due";
-/// The title of the line with the number of dead-letters.
-pub const DEAD_LETTERS: &str = "Dead-letters";
 // Titles of the parts that can fail independently, for example because one permission is missing.
 const OLDEST: &str = "Oldest";
 const LAST_HOUR: &str = "Last hour";
@@ -164,6 +158,12 @@ impl Status {
         })
     }
 
+    /// An explanation of the message counts.
+    pub fn about_counts(&self) -> Text {
+        let waiting = quoted(self.deployment.command(CommandName::Waiting, [""; 0]));
+        text!["Message counts are approximate and up to a minute old. ", waiting, " lists waiting events."]
+    }
+
     /// The title and error of each part of the status that could not be read.
     fn unread(&self) -> impl Iterator<Item = (&'static str, &Failure)> {
         let of_metrics = self.metrics.unread.iter().map(|(title, why)| (*title, why));
@@ -183,14 +183,10 @@ impl Answer for Status {
         let mut layout = Layout::default();
         layout.line(format!("{}{of_stack}", self.handler));
         layout.line("");
-        layout.0.push(Block::Facts(self.facts()));
+        layout.0.push(Block::Facts(self.counts().into_iter().chain(self.facts()).collect()));
         self.metrics.history.iter().for_each(|history| layout.and(history.layout()));
         layout.line("");
-        layout.line(text![
-            "Message counts are approximate and up to a minute old. ",
-            quoted(self.deployment.command(CommandName::Waiting, [""; 0])),
-            " lists waiting events."
-        ]);
+        layout.line(self.about_counts());
         layout
     }
 

@@ -63,7 +63,7 @@ pub async fn attachments(operator: &Operator) -> Result<Attachments, Failure> {
 }
 
 /// The line in place of an empty list of attached functions.
-pub fn none_attached(deployment: &Deployment) -> Text {
+pub(crate) fn none_attached(deployment: &Deployment) -> Text {
     let attach = deployment.command(CommandName::Attach, ["FUNCTION"]);
     text!["no function is attached; attach one with ", quoted(attach)]
 }

@@ -2,9 +2,7 @@
 
 use comeback_engine::{LONG_PAUSE, Pause, PauseTarget, RequestKind};
 
-use super::{
-    ALARMS, DEAD_LETTERS, DUE, LAST_HOUR, MappingState, OldestDeadLetter, OwnPolicy, Status, WAITING,
-};
+use super::{ALARMS, LAST_HOUR, MappingState, OldestDeadLetter, OwnPolicy, Status};
 use crate::command::CommandName;
 use crate::deployment::Stopped;
 use crate::deployment::queue::{Depth, HIDDEN_FOR};
@@ -13,7 +11,6 @@ use crate::layout::Fact;
 use crate::metrics::LastHour;
 use crate::numbers::{counted, grouped, rounded};
 use crate::pauses::OpenPause;
-use crate::pauses::requests::RequestInForce;
 use crate::text;
 use crate::text::{Text, Tone, quoted};
 
@@ -21,13 +18,15 @@ use crate::text::{Text, Tone, quoted};
 const OLD_DEAD_LETTER_SECONDS: u64 = 10 * 86_400;
 
 impl Status {
-    /// Returns a [`Fact`] for each part of the status with something to report, and for each part that could not be
-    /// read.
+    /// Returns the message counts: of waiting events, of due events, and of dead-letters.
+    pub fn counts(&self) -> [Fact; 3] {
+        [self.waiting(), self.due(), self.dead()]
+    }
+
+    /// Returns a [`Fact`] for each other part of the status with something to report, and for each part that could not
+    /// be read.
     pub fn facts(&self) -> Vec<Fact> {
         let mut facts = vec![
-            self.waiting(),
-            self.due(),
-            self.dead(),
             Fact::new(LAST_HOUR, vec![last_hour(&self.metrics.last_hour).into()]),
             Fact::new("Handler", vec![self.handler()]),
             Fact::new("Version", vec![self.version().into()]),
@@ -55,14 +54,14 @@ impl Status {
             _ => format!(", {} sent again with a delay", grouped(delayed)),
         };
         let rest = format!("{hidden} hidden until due{limit}{delayed_too}");
-        Fact::counted(WAITING, in_flight + delayed, ": ", rest.into())
+        Fact::counted("Waiting", in_flight + delayed, ": ", rest.into())
     }
 
     fn due(&self) -> Fact {
         let visible = self.retry_queue.visible;
         let oldest = self.metrics.last_hour.oldest_due_seconds.filter(|_| visible > 0);
         let oldest = oldest.map(|age| format!("the oldest message {} old", short(age))).unwrap_or_default();
-        Fact::counted(DUE, visible, ", ", oldest.into())
+        Fact::counted("Due", visible, ", ", oldest.into())
     }
 
     fn dead(&self) -> Fact {
@@ -71,7 +70,7 @@ impl Status {
             format!("({} hidden by a command, for up to {longest} after it ends)", grouped(locked))
         });
         let separator = if locked.is_some() { " " } else { ", " };
-        let counted = |rest: Text| Fact::counted(DEAD_LETTERS, self.dead_letters.total(), separator, rest);
+        let counted = |rest: Text| Fact::counted("Dead-letters", self.dead_letters.total(), separator, rest);
         let Some(OldestDeadLetter { age_seconds, is_exact, .. }) = self.oldest_dead_letter else {
             return counted(locked.unwrap_or_default().into());
         };
@@ -121,7 +120,7 @@ impl Status {
 
     fn requests_to(&self, kind: RequestKind) -> Vec<Text> {
         let requests = self.requests.iter().flatten().filter(|request| request.0.kind == kind);
-        requests.map(RequestInForce::line).collect()
+        requests.map(|request| Text::toned(Tone::Warning, request.line())).collect()
     }
 
     fn own_policies(&self) -> Vec<Text> {
@@ -213,6 +212,7 @@ mod tests {
     use crate::change::tests::plain;
     use crate::deployment::Deployment;
     use crate::failure::Failure;
+    use crate::pauses::requests::RequestInForce;
 
     #[test]
     fn unread_part_is_named_beside_the_rest() {
@@ -429,11 +429,13 @@ Message counts are approximate and up to a minute old. `comeback waiting` lists 
     fn line_has_the_tone_of_its_content() {
         let tones = |status: Status| {
             let loudest = |fact: &Fact| fact.lines.iter().map(Text::tone).max().unwrap();
-            status.facts().iter().map(|fact| (fact.title, loudest(fact))).collect::<Vec<_>>()
+            let facts = status.counts().into_iter().chain(status.facts());
+            facts.map(|fact| (fact.title, loudest(&fact))).collect::<Vec<_>>()
         };
         assert!(tones(quiet()).iter().all(|(_, tone)| *tone == Tone::Plain));
-        let bad = tones(busy()).into_iter().filter(|(_, tone)| *tone == Tone::Bad);
-        let bad: Vec<_> = bad.map(|(title, _)| title).collect();
-        assert_eq!(bad, [DEAD_LETTERS, "Handler", "Pauses", ALARMS]);
+        let toned: Vec<_> = tones(busy()).into_iter().filter(|(_, tone)| *tone > Tone::Plain).collect();
+        let bad = ["Dead-letters", "Handler", "Pauses", ALARMS].map(|title| (title, Tone::Bad));
+        let [dead, handler, pauses, alarms] = bad;
+        assert_eq!(toned, [dead, handler, pauses, ("Retry now", Tone::Warning), alarms]);
     }
 }

@@ -5,10 +5,17 @@ use std::collections::BTreeMap;
 
 use comeback_engine::Timestamp;
 
+use crate::attach::attachments::none_attached;
+use crate::deployment::Deployment;
+use crate::durations;
+use crate::function::{is_same_function, shown_name};
+use crate::numbers::{counted, grouped};
 use crate::pauses::in_force::InForce;
+use crate::text::{Text, Tone};
 use crate::waiting::events::WaitingGroup;
 use crate::waiting::reading::Reading;
 use crate::waiting::recent::{EventCounts, begin, number};
+use crate::waiting::report::{age, moment, shown_error};
 
 /// The number of five-minute periods in three hours.
 const STEPS: u64 = 36;
@@ -50,6 +57,16 @@ impl Health {
             Self::Recovering => "recovering",
             Self::Paused => "paused",
             Self::Quiet => "quiet",
+        }
+    }
+
+    /// The tone in which the state is shown.
+    pub const fn tone(self) -> Tone {
+        match self {
+            Self::Failing | Self::DeadLettering => Tone::Bad,
+            Self::Throttled | Self::Paused => Tone::Warning,
+            Self::Recovering => Tone::Good,
+            Self::Quiet => Tone::Plain,
         }
     }
 }
@@ -97,7 +114,7 @@ impl<'r> FunctionState<'r> {
     }
 
     /// Adds up the function's counts for the last 55 to 60 minutes, including the unfinished five-minute period.
-    pub fn last_hour(&self) -> EventCounts {
+    fn last_hour(&self) -> EventCounts {
         EventCounts::sum(self.steps.iter().rev().take(AN_HOUR))
     }
 
@@ -128,10 +145,116 @@ impl<'r> FunctionState<'r> {
     }
 }
 
+/// The functions that the log mentions or the allow-list names, with their states.
+#[derive(Clone, Debug)]
+pub struct FunctionsReport<'r> {
+    /// The functions that the log mentions, worst first, and then the others.
+    pub states: Vec<FunctionState<'r>>,
+    due_an_hour_ago: u64,
+    deployment: &'r Deployment,
+    now: Timestamp,
+}
+
+impl FunctionsReport<'_> {
+    /// The row of a function in a table with the columns [`FUNCTION_HEADS`].
+    pub fn row(&self, state: &FunctionState<'_>) -> [Text; FUNCTION_HEADS.len()] {
+        let FunctionState { target, waiting, due, dead_lettered, .. } = *state;
+        let EventCounts { failed, retried, .. } = EventCounts::sum(&state.steps);
+        let recent = match (failed, retried) {
+            (0, 0) => String::new(),
+            _ => format!(
+                "{}, {}",
+                counted(failed, "failure", "failures"),
+                counted(retried, "retry", "retries")
+            ),
+        };
+        [
+            self.deployment.function(target, shown_name(target)),
+            Text::toned(state.state.tone(), state.state.in_words()),
+            state.since.map(|at| moment(age(Some(at), self.now), Some(at))).unwrap_or_default(),
+            grouped(waiting).into(),
+            grouped(due).into(),
+            grouped(dead_lettered).into(),
+            if waiting > 0 { shown_error(Some(target), state.error) } else { "" }.into(),
+            recent.into(),
+            self.back(state),
+        ]
+    }
+
+    /// The time by which a function's last waiting event is due, in words.
+    fn back(&self, state: &FunctionState<'_>) -> Text {
+        match state.back_by {
+            _ if state.waiting == 0 => Text::default(),
+            Some(by) if by > self.now => {
+                moment(format!("within {}", durations::until(by, self.now)), Some(by))
+            }
+            Some(_) => "due now".into(),
+            None if state.held > 0 => "after the pause".into(),
+            None => "unknown".into(),
+        }
+    }
+
+    /// Notes on functions that the table lacks.
+    pub fn notes(&self) -> Vec<Text> {
+        let patterns = self.deployment.target_functions().filter(|entry| entry.contains('*'));
+        let patterns = patterns.map(|pattern| {
+            format!(
+                "The allow-list also has the pattern {pattern}. A function that it matches is listed once it fails."
+            )
+        });
+        let notes: Vec<Text> = patterns.map(Text::from).collect();
+        if !notes.is_empty() || !self.states.is_empty() {
+            return notes;
+        }
+        vec![none_attached(&self.deployment)]
+    }
+
+    /// The changes of the status's [counts](crate::status::Status::counts) in the last hour, in words. For due events,
+    /// this is the count an hour ago.
+    pub fn last_hour(&self) -> [String; 3] {
+        let hours: Vec<_> = self.states.iter().map(FunctionState::last_hour).collect();
+        let EventCounts { failed, retried, dead_lettered } = EventCounts::sum(&hours);
+        let change = failed as i64 - (retried + dead_lettered) as i64;
+        let by = grouped(change.unsigned_abs());
+        let waiting = match change {
+            0 => "unchanged in the last hour".into(),
+            1.. => format!("+{by} in the last hour"),
+            _ => format!("−{by} in the last hour"),
+        };
+        let number = |count: u64| if count == 0 { "none".into() } else { grouped(count) };
+        let due = format!("{} an hour ago", number(self.due_an_hour_ago));
+        [waiting, due, format!("{} new in the last hour", number(dead_lettered))]
+    }
+}
+
+/// The column headings of the table of functions.
+pub const FUNCTION_HEADS: [&str; 9] = [
+    "function",
+    "state",
+    "failing since",
+    "waiting",
+    "due",
+    "dead-lettered in 12h",
+    "most frequent error",
+    "last 3h",
+    "all back",
+];
+
 impl Reading {
-    /// The state of each function that the log mentions, worst first. Call [`apply_pauses`](Self::apply_pauses)
-    /// first.
-    pub fn functions(&self, now: Timestamp) -> Vec<FunctionState<'_>> {
+    /// Reports the state of each function. Call [`apply_pauses`](Self::apply_pauses) first.
+    pub fn functions(&self, now: Timestamp) -> FunctionsReport<'_> {
+        let mut states = self.logged_functions(now);
+        let is_unlogged = |arn: &&str| {
+            !arn.contains('*') && !states.iter().any(|state| is_same_function(state.target, arn))
+        };
+        let unlogged: Vec<_> = self.deployment.target_functions().filter(is_unlogged).collect();
+        states.extend(unlogged.into_iter().map(|arn| self.unlogged_function(arn, now)));
+        let (due_an_hour_ago, deployment) = (self.due_an_hour_ago(now), &self.deployment);
+        FunctionsReport { states, due_an_hour_ago, deployment, now }
+    }
+
+    /// The state of each function that the log mentions, worst first.
+    fn logged_functions(&self, now: Timestamp) -> Vec<FunctionState<'_>> {
         let mut functions: BTreeMap<&str, FunctionState<'_>> = BTreeMap::new();
         let first = number(now).saturating_sub(STEPS - 1);
         for (target, steps) in &self.waits.recent.steps {
@@ -175,14 +298,13 @@ impl Reading {
     }
 
     /// The state of a function that the log does not mention.
-    pub fn unlogged_function<'t>(&self, target: &'t str, now: Timestamp) -> FunctionState<'t> {
+    fn unlogged_function<'t>(&self, target: &'t str, now: Timestamp) -> FunctionState<'t> {
         let function = FunctionState::new(target);
         FunctionState { state: function.judged(self.in_force(target, now), false), ..function }
     }
 
     /// The number of events that were due, but not yet checked, when the [last hour](FunctionState::last_hour) began.
-    /// Call [`apply_pauses`](Self::apply_pauses) first.
-    pub fn due_an_hour_ago(&self, now: Timestamp) -> u64 {
+    fn due_an_hour_ago(&self, now: Timestamp) -> u64 {
         let step = (number(now) + 1).saturating_sub(AN_HOUR as u64);
         let at = begin(step);
         let was_due = self
@@ -261,7 +383,7 @@ mod tests {
                 .collect(),
             lines("over", 2, &[(9_000, defers(5)), (2_000, dead)]),
         ]);
-        let seen = reading.functions(NOW);
+        let seen = reading.logged_functions(NOW);
         let seen: Vec<_> = seen
             .iter()
             .map(|it| {
@@ -287,7 +409,7 @@ mod tests {
         let event = lines("orders", 1, &[(700, defers(5)), (600, defers(5)), (400, reinvokes())]);
         let again = event.iter().rev().cloned().collect();
         let reading = reading_of(&[event, again]);
-        let [orders] = &reading.functions(NOW)[..] else { panic!("one function") };
+        let [orders] = &reading.logged_functions(NOW)[..] else { panic!("one function") };
         assert_eq!(EventCounts::sum(&orders.steps), EventCounts { failed: 1, retried: 1, dead_lettered: 0 });
         assert_eq!(orders.last_hour(), EventCounts::sum(&orders.steps));
         let at = |age: u64| (number(before(age)) + STEPS - 1 - number(NOW)) as usize;
@@ -302,17 +424,52 @@ mod tests {
             line
         });
         let reading = reading_of(&[both.collect()]);
-        let orders = &reading.functions(NOW)[0];
+        let orders = &reading.logged_functions(NOW)[0];
         assert_eq!((orders.waiting, orders.due, orders.since), (2, 1, Some(before(4_000))));
         assert_eq!(orders.back_by, Some(NOW.saturating_add(Duration::from_secs(700))));
         let holds = json!({"action": "hold", "due": NOW, "delay": 1_344});
         let held = reading_of(&[lines("orders", 2, &[(50, holds)])]);
-        let orders = &held.functions(NOW)[0];
+        let orders = &held.logged_functions(NOW)[0];
         assert_eq!(
             (orders.waiting, orders.held, orders.back_by),
             (2, 2, None),
             "nobody knows when it resumes"
         );
+    }
+
+    #[test]
+    fn row_has_the_state_of_its_function() {
+        let reading = reading_of(&[lines("orders", 2, &[(50, defers(700))])]);
+        let report = reading.functions(NOW);
+        let cells = report.row(&report.states[0]).map(|cell| cell.to_string());
+        let expected = "orders|failing|1h 7m ago|2|0|0|Down|2 failures, 0 retries|within 11m 40s";
+        assert_eq!(cells.join("|"), expected);
+        assert_eq!(
+            report.last_hour(),
+            ["+2 in the last hour", "none an hour ago", "none new in the last hour"]
+        );
+    }
+
+    #[test]
+    fn unlogged_functions_come_last_and_patterns_are_noted() {
+        let mut reading = reading_of(&[lines("orders", 1, &[(50, defers(5))])]);
+        let mut report = |list: &str| {
+            reading.deployment.variables.insert("TARGET_FUNCTIONS".into(), list.into());
+            let report = reading.functions(NOW);
+            let names: Vec<_> =
+                report.states.iter().map(|state| shown_name(state.target).to_owned()).collect();
+            (names, report.notes().iter().map(Text::to_string).collect::<Vec<_>>())
+        };
+        let (billing, shop) = (ORDERS.replace("orders", "billing"), ORDERS.replace("orders", "shop-*"));
+        let (names, notes) = report(&format!("{billing},{ORDERS},{shop}"));
+        let pattern = format!(
+            "The allow-list also has the pattern {shop}. A function that it matches is listed once it fails."
+        );
+        assert_eq!((names, notes), (vec!["orders".to_owned(), "billing".into()], vec![pattern]));
+        reading.waits = Waits::default();
+        reading.deployment.variables.clear();
+        let attach = "no function is attached; attach one with `comeback attach FUNCTION --stack shop`";
+        assert_eq!(reading.functions(NOW).notes()[0].to_string(), attach);
     }
 
     /// An event counts as due from its due time until the handler's next log line about it.
@@ -342,9 +499,9 @@ mod tests {
     fn old_steps_are_forgotten() {
         let mut reading = reading_of(&[lines("orders", 1, &[(8_000, defers(5)), (50, reinvokes())])]);
         reading.waits.forget_before(before(3_600));
-        let step = EventCounts::sum(&reading.functions(NOW)[0].steps);
+        let step = EventCounts::sum(&reading.logged_functions(NOW)[0].steps);
         assert_eq!(step, EventCounts { failed: 0, retried: 1, dead_lettered: 0 });
         reading.waits.forget_before(NOW.saturating_add(STEP));
-        assert!(reading.functions(NOW).is_empty());
+        assert!(reading.logged_functions(NOW).is_empty());
     }
 }
