@@ -20,6 +20,7 @@
 //! | [`waiting`], [`trace`] | which events are waiting, why, and until when; what happened to one event |
 //! | [`dead`] | listing, showing, redriving, discarding and importing dead-letters |
 //! | [`mod@doctor`] | numbered checks, and the command that fixes each problem found |
+//! | [`function_policy`] | where each value of a function's policy comes from |
 //! | [`attach`] | attaching functions to a deployment, detaching them, and listing them |
 //! | [`mod@text`], [`layout`], [`command`] | how an answer is laid out |
 //! | [`durations`], [`numbers`], [`shown`] | formatting durations and counts, and escaping text that others wrote |
@@ -40,6 +41,7 @@ pub mod doctor;
 pub mod durations;
 pub mod failure;
 pub mod function;
+pub mod function_policy;
 pub mod handler_setting;
 pub mod history;
 pub mod interrupt;
