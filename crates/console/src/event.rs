@@ -59,11 +59,6 @@ fn handler_lines(trace: &Trace) -> Vec<TimelineEntry> {
     trace.story.lines.iter().map(moment).collect()
 }
 
-/// Remarks about what the timeline cannot show.
-fn remarks(trace: &Trace) -> impl Iterator<Item = Text> {
-    trace.copies().into_iter().chain(trace.unknown_pause())
-}
-
 /// Returns the event's steps, with the function's log lines if `with_lines` is true.
 fn timeline(trace: &Trace, with_lines: bool) -> Vec<TimelineEntry> {
     let mut moments = trace.timeline();

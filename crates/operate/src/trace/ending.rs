@@ -23,7 +23,7 @@ impl Trace {
             _ if self.not_allowed.is_some() => "Not on the allow-list".into(),
             _ if self.is_held() => format!("Held by a pause: retry {retry}"),
             StoryEnd::Waiting { due } if *due > self.now => {
-                format!("Waiting: retry {retry} in {}", self.until(*due))
+                format!("Waiting: retry {retry} in {}", durations::until(*due, self.now))
             }
             StoryEnd::Waiting { .. } => format!("Due: retry {retry}"),
             StoryEnd::Held | StoryEnd::Kept => format!("Waiting: retry {retry}"),
@@ -48,7 +48,7 @@ impl Trace {
         }
         match &self.story.end {
             StoryEnd::Waiting { due } if *due > self.now => {
-                text!["Waiting. The next retry is due in ", self.until(*due), "."]
+                text!["Waiting. The next retry is due in ", durations::until(*due, self.now), "."]
             }
             StoryEnd::Waiting { due } => self.overdue("The", *due),
             StoryEnd::Held => text!["Its function is paused. ", self.who_paused()],
@@ -58,18 +58,10 @@ impl Trace {
         }
     }
 
-    fn since(&self, moment: Timestamp) -> String {
-        durations::since(moment, self.now)
-    }
-
-    fn until(&self, moment: Timestamp) -> String {
-        durations::until(moment, self.now)
-    }
-
     /// The last sentence for an event whose retry is overdue. `the` is the start of the sentence: `The`, or a clause
     /// that ends in `the`.
     fn overdue(&self, the: &str, due: Timestamp) -> Text {
-        let late = format!("{the} next retry has been due for {}. ", self.since(due));
+        let late = format!("{the} next retry has been due for {}. ", durations::since(due, self.now));
         let doctor = quoted(self.deployment.command(CommandName::Doctor, [""; 0]));
         text![late, doctor, " says whether retries run."]
     }
@@ -91,7 +83,7 @@ impl Trace {
                 let back_by = back_by.unwrap_or_else(|| self.now.saturating_add(HOLD));
                 let resumed = "Its function was resumed";
                 if back_by >= self.now {
-                    let within = self.until(back_by);
+                    let within = durations::until(back_by, self.now);
                     return Some(format!("{resumed}. The next retry comes within {within}.").into());
                 }
                 Some(self.overdue(&format!("{resumed}, and the"), back_by))
@@ -106,7 +98,7 @@ impl Trace {
             "Its function is not on the allow-list, so the event will be dead-lettered (target_not_allowed)";
         let fate = match (self.not_allowed?, &self.story.end) {
             (Unlisted::DeadLettered, StoryEnd::Waiting { due }) if *due > self.now => {
-                format!("{dead_lettered} within {}.", self.until(*due))
+                format!("{dead_lettered} within {}.", durations::until(*due, self.now))
             }
             (Unlisted::DeadLettered, _) => format!("{dead_lettered} when the handler next receives it."),
             (Unlisted::Kept, _) => "It is kept but not retried, because the allow-list is empty.".into(),
@@ -135,7 +127,7 @@ impl Trace {
         let retry = self.story.steps.iter().rev().find_map(retry);
         let retry = retry.unwrap_or_else(|| "The last retry".into());
         let unknown = |why: &str| {
-            let ago = self.since(at);
+            let ago = durations::since(at, self.now);
             Text::toned(
                 Tone::Warning,
                 format!("{retry} was invoked {ago} ago, and no failure followed. {why}"),
@@ -148,7 +140,8 @@ impl Trace {
                 Text::toned(Tone::Bad, text![format!("{retry} ended at "), *end, status])
             }
             Some(InvocationReport::Seen { at: end, .. }) => {
-                let no_failure = format!(", and no failure followed in {}.", self.since(*end));
+                let no_failure =
+                    format!(", and no failure followed in {}.", durations::since(*end, self.now));
                 let succeeded = format!("{retry} probably succeeded: it ended at ");
                 Text::toned(Tone::Good, text![succeeded, *end, no_failure])
             }

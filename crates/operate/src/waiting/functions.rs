@@ -49,25 +49,16 @@ pub enum Health {
 
 impl Health {
     /// The state in words, such as `failing`.
-    pub const fn in_words(self) -> &'static str {
-        match self {
-            Self::Failing => "failing",
-            Self::DeadLettering => "dead-lettering",
-            Self::Throttled => "throttled",
-            Self::Recovering => "recovering",
-            Self::Paused => "paused",
-            Self::Quiet => "quiet",
-        }
-    }
-
-    /// The tone in which the state is shown.
-    pub const fn tone(self) -> Tone {
-        match self {
-            Self::Failing | Self::DeadLettering => Tone::Bad,
-            Self::Throttled | Self::Paused => Tone::Warning,
-            Self::Recovering => Tone::Good,
-            Self::Quiet => Tone::Plain,
-        }
+    fn text(self) -> Text {
+        let (tone, words) = match self {
+            Self::Failing => (Tone::Bad, "failing"),
+            Self::DeadLettering => (Tone::Bad, "dead-lettering"),
+            Self::Throttled => (Tone::Warning, "throttled"),
+            Self::Recovering => (Tone::Good, "recovering"),
+            Self::Paused => (Tone::Warning, "paused"),
+            Self::Quiet => (Tone::Plain, "quiet"),
+        };
+        Text::toned(tone, words)
     }
 }
 
@@ -160,23 +151,16 @@ impl FunctionsReport<'_> {
     pub fn row(&self, state: &FunctionState<'_>) -> [Text; FUNCTION_HEADS.len()] {
         let FunctionState { target, waiting, due, dead_lettered, .. } = *state;
         let EventCounts { failed, retried, .. } = EventCounts::sum(&state.steps);
-        let recent = match (failed, retried) {
-            (0, 0) => String::new(),
-            _ => format!(
-                "{}, {}",
-                counted(failed, "failure", "failures"),
-                counted(retried, "retry", "retries")
-            ),
-        };
+        let recent = [counted(failed, "failure", "failures"), counted(retried, "retry", "retries")];
         [
             self.deployment.function(target, shown_name(target)),
-            Text::toned(state.state.tone(), state.state.in_words()),
+            state.state.text(),
             state.since.map(|at| moment(age(Some(at), self.now), Some(at))).unwrap_or_default(),
             grouped(waiting).into(),
             grouped(due).into(),
             grouped(dead_lettered).into(),
             if waiting > 0 { shown_error(Some(target), state.error) } else { "" }.into(),
-            recent.into(),
+            if failed + retried > 0 { recent.join(", ") } else { String::new() }.into(),
             self.back(state),
         ]
     }
@@ -197,16 +181,13 @@ impl FunctionsReport<'_> {
     /// Notes on functions that the table lacks.
     pub fn notes(&self) -> Vec<Text> {
         let patterns = self.deployment.target_functions().filter(|entry| entry.contains('*'));
-        let patterns = patterns.map(|pattern| {
-            format!(
-                "The allow-list also has the pattern {pattern}. A function that it matches is listed once it fails."
-            )
-        });
-        let notes: Vec<Text> = patterns.map(Text::from).collect();
-        if !notes.is_empty() || !self.states.is_empty() {
-            return notes;
+        let listed = "A function that it matches is listed once it fails.";
+        let note = |pattern| format!("The allow-list also has the pattern {pattern}. {listed}").into();
+        let mut notes: Vec<Text> = patterns.map(note).collect();
+        if notes.is_empty() && self.states.is_empty() {
+            notes.push(none_attached(self.deployment));
         }
-        vec![none_attached(&self.deployment)]
+        notes
     }
 
     /// The changes of the status's [counts](crate::status::Status::counts) in the last hour, in words. For due events,
@@ -452,24 +433,21 @@ mod tests {
 
     #[test]
     fn unlogged_functions_come_last_and_patterns_are_noted() {
-        let mut reading = reading_of(&[lines("orders", 1, &[(50, defers(5))])]);
-        let mut report = |list: &str| {
+        let said = |list: &str, lines: Vec<LogLine<'static>>| {
+            let mut reading = reading_of(&[lines]);
             reading.deployment.variables.insert("TARGET_FUNCTIONS".into(), list.into());
             let report = reading.functions(NOW);
-            let names: Vec<_> =
-                report.states.iter().map(|state| shown_name(state.target).to_owned()).collect();
-            (names, report.notes().iter().map(Text::to_string).collect::<Vec<_>>())
+            let names: Vec<_> = report.states.iter().map(|state| shown_name(state.target)).collect();
+            (names.join(" "), Text::joined(report.notes(), "\n").to_string())
         };
-        let (billing, shop) = (ORDERS.replace("orders", "billing"), ORDERS.replace("orders", "shop-*"));
-        let (names, notes) = report(&format!("{billing},{ORDERS},{shop}"));
+        let [billing, shop] = ["billing", "shop-*"].map(|name| ORDERS.replace("orders", name));
         let pattern = format!(
             "The allow-list also has the pattern {shop}. A function that it matches is listed once it fails."
         );
-        assert_eq!((names, notes), (vec!["orders".to_owned(), "billing".into()], vec![pattern]));
-        reading.waits = Waits::default();
-        reading.deployment.variables.clear();
+        let list = format!("{billing},{ORDERS},{shop}");
+        assert_eq!(said(&list, lines("orders", 1, &[(50, defers(5))])), ("orders billing".into(), pattern));
         let attach = "no function is attached; attach one with `comeback attach FUNCTION --stack shop`";
-        assert_eq!(reading.functions(NOW).notes()[0].to_string(), attach);
+        assert_eq!(said("", Vec::new()), (String::new(), attach.into()));
     }
 
     /// An event counts as due from its due time until the handler's next log line about it.
