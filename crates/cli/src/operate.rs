@@ -32,22 +32,22 @@ pub(crate) enum OperateCommand {
     #[command(after_help = attach::DETACH_EXAMPLES)]
     Detach(OnDeployment<attach::DetachArguments>),
     /// Check a deployment and its functions, and name the command that fixes each problem
-    #[command(after_help = doctor::EXAMPLES, mut_args(session::without_yes))]
+    #[command(after_help = doctor::EXAMPLES, mut_args(session::without_change_flags))]
     Doctor(OnDeployment<doctor::DoctorArguments>),
     /// Show what is waiting, due and dead-lettered, and whether retries are running
-    #[command(after_help = status::EXAMPLES, mut_args(session::without_yes))]
+    #[command(after_help = status::EXAMPLES, mut_args(session::without_change_flags))]
     Status(OnDeployment<status::StatusArguments>),
     /// List waiting events, why each waits and when it is due
     ///
     /// SQS cannot list the messages in a queue, so this command reads the handler's log for the longest period that an
     /// event can wait, and compares the number of events found there with SQS's own counts.
-    #[command(after_help = waiting::EXAMPLES, mut_args(session::without_yes))]
+    #[command(after_help = waiting::EXAMPLES, mut_args(session::without_change_flags))]
     Waiting(OnDeployment<waiting::WaitingArguments>),
     /// Show the timeline of one event: its failures, waits and retries
     ///
     /// Reads the handler's log, which does not record successes. So for the last retry, this command says whether a
     /// failure followed, and whether the function's own log reports the end of the invocation.
-    #[command(after_help = trace::EXAMPLES, mut_args(session::without_yes))]
+    #[command(after_help = trace::EXAMPLES, mut_args(session::without_change_flags))]
     Trace(OnDeployment<trace::TraceArguments>),
     /// Pause retries for one function or for all functions, or list who paused what and why
     ///
@@ -83,7 +83,7 @@ pub(crate) enum OperateCommand {
     /// Every change made in a terminal or in the console is recorded as a line in the handler's log group, and stays
     /// listed for as long as the group keeps that line. A change is recorded when it ends, so it is missing if the
     /// program that made it was killed.
-    #[command(after_help = history::EXAMPLES, mut_args(session::without_yes))]
+    #[command(after_help = history::EXAMPLES, mut_args(session::without_change_flags))]
     History(OnDeployment<history::HistoryArguments>),
     /// List, show, redrive, discard and import dead-letters
     #[command(after_help = dead::EXAMPLES)]
@@ -106,5 +106,85 @@ impl OperateCommand {
             Self::History(it) => it.run(history::run),
             Self::Dead(it) => dead::run(it),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use clap::{Args, Command, FromArgMatches as _};
+    use comeback_operate::Interrupt;
+    use comeback_operate::aws::simulated::{Sample, SimulatedAws};
+    use comeback_operate::dead::testing::{Dead, NOW, event};
+
+    use super::*;
+    use dead::{DiscardArguments, ImportArguments, RedriveArguments};
+    use session::Session;
+
+    /// Parses the words after a command's name, and runs the command in the simulated account.
+    async fn ran<A: Args>(
+        aws: &SimulatedAws,
+        words: &str,
+        command: impl AsyncFnOnce(A, Session) -> Result<(), CommandFailure>,
+    ) {
+        let words = ["comeback"].into_iter().chain(words.split(' '));
+        let matches = OnDeployment::<A>::augment_args(Command::new("comeback")).get_matches_from(words);
+        let OnDeployment { arguments, common } = OnDeployment::from_arg_matches(&matches).unwrap();
+        let session = Session { account: aws.account(), interrupt: Interrupt::default(), common };
+        command(arguments, session).await.unwrap();
+    }
+
+    /// Names of the commands below this one whose help shows `--dry-run`.
+    fn with_dry_run(command: &Command) -> BTreeSet<String> {
+        let has_it = |command: &Command| {
+            command.get_arguments().any(|it| it.get_long() == Some("dry-run") && !it.is_hide_set())
+        };
+        let below = command.get_subcommands().flat_map(with_dry_run);
+        below.chain(has_it(command).then(|| command.get_name().to_owned())).collect()
+    }
+
+    /// Returns an account with a pause, a request to cancel and a dead-letter, and writes another dead-letter to `file`.
+    async fn operated(file: &str) -> SimulatedAws {
+        let others = BTreeSet::from(["invoices".to_owned()]);
+        let dead = Dead { aws: Sample { is_attached: true, others, ..Sample::new(NOW) }.build() };
+        let aws = dead.aws.clone();
+        dead.put(&event("Fatal"));
+        ran(&aws, &format!("--all --export {file} --yes"), DiscardArguments::run).await;
+        dead.put(&event("Timeout"));
+        ran(&aws, "--all --reason why --yes", pause::pause).await;
+        ran(&aws, "--key k-1 --yes", request::cancel).await;
+        aws
+    }
+
+    #[tokio::test]
+    async fn each_change_has_a_dry_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let [file, other] = ["old", "new"].map(|name| folder.path().join(name).display().to_string());
+        let aws = operated(&file).await;
+        aws.on_call(|call| {
+            let (_, verb) = call.action.split_once(':').unwrap();
+            let reads =
+                ["Get", "List", "Describe", "Filter", "Simulate", "Receive", "ChangeMessageVisibility"];
+            assert!(reads.iter().any(|it| verb.starts_with(it)), "{call:?}");
+            None
+        });
+        let json = |words: &str| format!("{words} --dry-run --json --yes");
+        let discard = json(&format!("--all --export {other}"));
+        ran(&aws, &json("invoices"), attach::attach).await;
+        ran(&aws, &json("orders"), attach::detach).await;
+        ran(&aws, &json("orders --reason why"), pause::pause).await;
+        ran(&aws, &json("--all"), pause::resume).await;
+        ran(&aws, &json("--key k-2"), request::retry).await;
+        ran(&aws, &json("--key k-2"), request::cancel).await;
+        ran(&aws, &json("--all --withdraw"), request::cancel).await;
+        ran(&aws, &json("--all"), RedriveArguments::run).await;
+        ran(&aws, &discard, DiscardArguments::run).await;
+        ran(&aws, &json(&file), ImportArguments::run).await;
+        assert!(!std::path::Path::new(&other).exists());
+        let all = OperateCommand::augment_subcommands(Command::new("comeback"));
+        let tested =
+            ["attach", "detach", "pause", "resume", "retry", "cancel", "redrive", "discard", "import"];
+        assert_eq!(with_dry_run(&all), tested.map(ToOwned::to_owned).into());
     }
 }

@@ -192,31 +192,25 @@ fn write<E>(
     })
 }
 
-/// Plans a change, asks the operator to confirm the plan, performs it and shows the result. `dry_run` is `None` if
-/// the command has no `--dry-run` flag.
-pub(crate) async fn change(
-    change: impl Change,
-    dry_run: Option<bool>,
-    session: &Session,
-) -> Result<(), CommandFailure> {
-    changed(change, dry_run, session).await.map(drop)
+/// Plans a change, asks the operator to confirm the plan, performs it and shows the result.
+pub(crate) async fn change(change: impl Change, session: &Session) -> Result<(), CommandFailure> {
+    changed(change, session).await.map(drop)
 }
 
 /// Like [`change`], but returns the result, or `None` if the plan was only shown.
 pub(crate) async fn changed<C: Change>(
     change: C,
-    dry_run: Option<bool>,
     session: &Session,
 ) -> Result<Option<C::Done>, CommandFailure> {
     let operator = session.operator();
     let mut plan = change.plan(&operator).await?;
     loop {
         draw(&plan.layout(), session)?;
-        match confirmed_and_performed(&change, &operator, &plan, dry_run, session).await {
+        match confirmed_and_performed(&change, &operator, &plan, session).await {
             Ok(Some((Performed::Done(done, result), recorded))) => {
                 draw(&result_layout(&done, &recorded), session)?;
                 let result = result.map_err(CommandFailure::from);
-                print(&done, dry_run, &recorded, result.as_ref().err(), session)?;
+                print(&done, &recorded, result.as_ref().err(), session)?;
                 return result.map(|()| Some(done));
             }
             Ok(Some((Performed::Outdated(new), _))) => {
@@ -227,7 +221,7 @@ pub(crate) async fn changed<C: Change>(
             }
             only_planned => {
                 let result = only_planned.map(|_| None);
-                print(&plan, dry_run, &Ok(()), result.as_ref().err(), session)?;
+                print(&plan, &Ok(()), result.as_ref().err(), session)?;
                 return result;
             }
         }
@@ -240,10 +234,9 @@ async fn confirmed_and_performed<C: Change>(
     change: &C,
     operator: &Operator,
     plan: &C::Plan,
-    dry_run: Option<bool>,
     session: &Session,
 ) -> Result<Option<(Performed<C>, Result<(), Failure>)>, CommandFailure> {
-    let Some(question) = plan.question().filter(|_| dry_run != Some(true)) else {
+    let Some(question) = plan.question().filter(|_| !session.common.dry_run) else {
         plan.end()?;
         return Ok(None);
     };
@@ -258,7 +251,6 @@ async fn confirmed_and_performed<C: Change>(
 /// Prints the JSON of a plan or of a change's result, if the command prints JSON.
 fn print(
     report: &impl Answer,
-    dry_run: Option<bool>,
     recorded: &Result<(), Failure>,
     failure: Option<&CommandFailure>,
     session: &Session,
@@ -266,6 +258,7 @@ fn print(
     if !session.common.json {
         return Ok(());
     }
+    let dry_run = session.common.dry_run;
     let not_recorded = recorded.as_ref().err().map(Failure::text);
     session.print(&ChangeReport { report, dry_run, not_recorded }, failure)
 }
@@ -275,8 +268,7 @@ fn print(
 struct ChangeReport<'a, R> {
     #[serde(flatten)]
     report: &'a R,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    dry_run: Option<bool>,
+    dry_run: bool,
     not_recorded: Option<Text>,
 }
 
@@ -311,9 +303,10 @@ pub(crate) mod tests {
             let not_recorded = not_recorded.map(Text::from);
             serde_json::to_string(&ChangeReport { report: &report, dry_run, not_recorded }).unwrap()
         };
-        assert_eq!(json(None, None), r#"{"payload":{"n":1E400},"not_recorded":null}"#);
+        let recorded = r#"{"payload":{"n":1E400},"dry_run":true,"not_recorded":null}"#;
+        assert_eq!(json(true, None), recorded);
         let denied = r#"{"payload":{"n":1E400},"dry_run":false,"not_recorded":"denied"}"#;
-        assert_eq!(json(Some(false), Some("denied")), denied);
+        assert_eq!(json(false, Some("denied")), denied);
     }
 
     #[derive(Serialize)]

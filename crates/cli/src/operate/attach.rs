@@ -26,21 +26,18 @@ pub(crate) struct AttachArguments {
     /// List the attached functions with their policies
     #[arg(long, conflicts_with_all = ["dry_run", "may_move"])]
     list: bool,
-    /// Show the changes without making them
-    #[arg(long)]
-    dry_run: bool,
     /// Take the function over from another deployment
     #[arg(long = "move")]
     may_move: bool,
 }
 
 pub(crate) async fn attach(arguments: AttachArguments, session: Session) -> Result<(), CommandFailure> {
-    let AttachArguments { functions, dry_run, may_move, list } = arguments;
+    let AttachArguments { functions, may_move, list } = arguments;
     if list {
         return terminal::answer(&attachments(&session.operator()).await?, &session);
     }
     let attach = RouteFailures { functions, route: Route::Attach { may_move } };
-    terminal::change(attach, Some(dry_run), &session).await
+    terminal::change(attach, &session).await
 }
 
 pub(crate) const DETACH_EXAMPLES: &str = "\
@@ -54,9 +51,6 @@ pub(crate) struct DetachArguments {
     /// Functions, each as NAME, NAME:ALIAS, NAME:VERSION or ARN
     #[arg(value_name = "FUNCTION[:ALIAS]", required = true)]
     functions: Vec<FunctionName>,
-    /// Show the changes without making them
-    #[arg(long)]
-    dry_run: bool,
     /// Do not wait for the function's events: dead-letter those still waiting, unless another alias or version stays
     /// attached
     #[arg(long)]
@@ -64,7 +58,7 @@ pub(crate) struct DetachArguments {
 }
 
 pub(crate) async fn detach(arguments: DetachArguments, session: Session) -> Result<(), CommandFailure> {
-    let DetachArguments { functions, dry_run, now } = arguments;
+    let DetachArguments { functions, now } = arguments;
     let detach = RouteFailures { functions, route: Route::Detach { at_once: now } };
-    terminal::change(detach, Some(dry_run), &session).await
+    terminal::change(detach, &session).await
 }

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use crate::failure::CommandFailure;
 use crate::operate::dead::filter::FilterFlags;
-use crate::operate::session::{OnDeployment, Session, without_yes};
+use crate::operate::session::{OnDeployment, Session, without_change_flags};
 use crate::terminal;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -34,10 +34,10 @@ pub(crate) struct DeadArguments {
 #[derive(Debug, Subcommand)]
 enum DeadCommand {
     /// Count dead-letters by reason, function and error, or list them
-    #[command(after_help = LIST_EXAMPLES, mut_args(without_yes))]
+    #[command(after_help = LIST_EXAMPLES, mut_args(without_change_flags))]
     List(Box<OnDeployment<ListArguments>>),
     /// Show one dead-letter in full, with its payload
-    #[command(after_help = SHOW_EXAMPLES, mut_args(without_yes))]
+    #[command(after_help = SHOW_EXAMPLES, mut_args(without_change_flags))]
     Show(OnDeployment<ShowArguments>),
     /// Send dead-letters back to the retry queue, where their events start over
     ///
@@ -122,7 +122,7 @@ Examples:
   comeback dead redrive --target orders --retarget arn:aws:lambda:eu-west-1:123456789012:function:orders-v2";
 
 #[derive(Debug, Args)]
-struct RedriveArguments {
+pub(super) struct RedriveArguments {
     /// All dead-letters
     #[arg(long, conflicts_with = "FilterFlags")]
     all: bool,
@@ -138,20 +138,17 @@ struct RedriveArguments {
     /// Replace the dead-letter's payload with the JSON in this file, but keep the dead-letter's key
     #[arg(long, value_name = "FILE", requires = "key")]
     payload_file: Option<PathBuf>,
-    /// Show the plan without changing anything
-    #[arg(long)]
-    dry_run: bool,
     #[command(flatten)]
     filter: FilterFlags,
 }
 
 impl RedriveArguments {
-    async fn run(self, session: Session) -> Result<(), CommandFailure> {
+    pub(super) async fn run(self, session: Session) -> Result<(), CommandFailure> {
         let chosen = Chosen::matching(self.filter.chosen(self.all)?);
         let payload = self.payload_file.as_deref().map(new_payload).transpose()?;
         let (retarget, pace) = (self.retarget, self.rate);
         let redrive = Redrive { chosen, retarget, payload, pace, limit: self.limit };
-        terminal::change(redrive, Some(self.dry_run), &session).await
+        terminal::change(redrive, &session).await
     }
 }
 
@@ -169,7 +166,7 @@ Examples:
   comeback dead discard --all --export all.jsonl";
 
 #[derive(Debug, Args)]
-struct DiscardArguments {
+pub(super) struct DiscardArguments {
     /// New file to write the dead-letters to before deleting them
     #[arg(long, value_name = "FILE")]
     export: PathBuf,
@@ -182,18 +179,15 @@ struct DiscardArguments {
     /// Maximum number of dead-letters to discard
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     limit: Option<u64>,
-    /// Show the plan without changing anything
-    #[arg(long)]
-    dry_run: bool,
     #[command(flatten)]
     filter: FilterFlags,
 }
 
 impl DiscardArguments {
-    async fn run(self, session: Session) -> Result<(), CommandFailure> {
+    pub(super) async fn run(self, session: Session) -> Result<(), CommandFailure> {
         let chosen = Chosen::matching(self.filter.chosen(self.all)?);
         let discard = Discard { chosen, export: self.export, pace: self.rate, limit: self.limit };
-        terminal::change(discard, Some(self.dry_run), &session).await
+        terminal::change(discard, &session).await
     }
 }
 
@@ -203,7 +197,7 @@ Examples:
   gzip -dc old.jsonl.gz | comeback dead import - --yes";
 
 #[derive(Debug, Args)]
-struct ImportArguments {
+pub(super) struct ImportArguments {
     /// File that `comeback dead discard --export` wrote, or - for standard input; an import from standard input cannot
     /// be resumed if it stops early
     #[arg(value_name = "FILE")]
@@ -211,17 +205,14 @@ struct ImportArguments {
     /// Maximum number of dead-letters to import per second
     #[arg(long, value_name = "RATE", default_value_t = Pace::FILE, value_parser = Pace::read)]
     rate: Pace,
-    /// Show what would be imported without importing it
-    #[arg(long)]
-    dry_run: bool,
 }
 
 impl ImportArguments {
-    async fn run(self, session: Session) -> Result<(), CommandFailure> {
+    pub(super) async fn run(self, session: Session) -> Result<(), CommandFailure> {
         let copied = if self.file == Path::new("-") { Some(standard_input()?) } else { None };
         let file = copied.as_ref().map_or(self.file, |folder| folder.path().join(INPUT));
         let import = Import { file, pace: self.rate };
-        terminal::change(import, Some(self.dry_run), &session).await
+        terminal::change(import, &session).await
     }
 }
 

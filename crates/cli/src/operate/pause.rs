@@ -32,7 +32,7 @@ pub(crate) struct PauseArguments {
     #[arg(long)]
     all: bool,
     /// List open pauses and requests in force, and show who made them and why
-    #[arg(long)]
+    #[arg(long, conflicts_with = "dry_run")]
     list: bool,
     /// Also list who paused, changed and resumed what
     #[arg(long, requires = "list")]
@@ -58,7 +58,7 @@ pub(crate) async fn pause(arguments: PauseArguments, session: Session) -> Result
     }
     let end = until.map(PauseEnd::At).or(for_.map(PauseEnd::After));
     let pause = PauseRetries { function, end, spread, why: reason };
-    terminal::change(pause, None, &session).await
+    terminal::change(pause, &session).await
 }
 
 pub(crate) const RESUME_EXAMPLES: &str = "\
@@ -84,17 +84,19 @@ pub(crate) struct ResumeArguments {
 
 pub(crate) async fn resume(arguments: ResumeArguments, session: Session) -> Result<(), CommandFailure> {
     let ResumeArguments { function, spread, .. } = arguments;
-    terminal::change(ResumeRetries { function, spread }, None, &session).await
+    terminal::change(ResumeRetries { function, spread }, &session).await
 }
 #[cfg(test)]
 mod tests {
     use clap::Command;
 
     use super::*;
+    use crate::operate::session::OnDeployment;
 
     #[test]
     fn the_help_names_the_default() {
-        let help = PauseArguments::augment_args(Command::new("pause")).render_help().to_string();
+        let help =
+            OnDeployment::<PauseArguments>::augment_args(Command::new("pause")).render_help().to_string();
         let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
         let default = durations::text(comeback_operate::pauses::DEFAULT_SPREAD);
         assert!(
@@ -107,7 +109,9 @@ mod tests {
     fn a_pause_has_a_reason_and_a_length() {
         let read = |arguments: &[&str]| {
             let all = ["pause", "orders"].iter().chain(arguments);
-            PauseArguments::augment_args(Command::new("pause")).try_get_matches_from(all).map(drop)
+            OnDeployment::<PauseArguments>::augment_args(Command::new("pause"))
+                .try_get_matches_from(all)
+                .map(drop)
         };
         assert!(read(&["--reason", "why", "--for", "1s"]).is_ok());
         for (refused, why) in [

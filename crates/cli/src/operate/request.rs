@@ -48,7 +48,7 @@ impl Events {
     }
 
     async fn withdraw(self, kind: RequestKind, session: &Session) -> Result<(), CommandFailure> {
-        terminal::change(WithdrawRequests { function: self.function, kind }, None, session).await
+        terminal::change(WithdrawRequests { function: self.function, kind }, session).await
     }
 }
 
@@ -59,9 +59,6 @@ pub(crate) struct RetryArguments {
     /// Spread the retries over this time, at most 11h [default: 10m]
     #[arg(long, value_name = "DURATION", value_parser = read_within)]
     within: Option<Duration>,
-    /// Show how many events would be retried and by when, without making the request
-    #[arg(long)]
-    dry_run: bool,
     /// Follow the retries until all are made; Ctrl-C ends the watch but not the retries
     #[arg(long, conflicts_with_all = ["dry_run", "json"])]
     watch: bool,
@@ -70,18 +67,18 @@ pub(crate) struct RetryArguments {
     why: Option<String>,
     /// Withdraw this function's requests; with --all, withdraw the requests made with --all, and those made with --key
     /// but no function
-    #[arg(long, conflicts_with_all = ["within", "error", "key", "dry_run", "watch", "why"])]
+    #[arg(long, conflicts_with_all = ["within", "error", "key", "watch", "why"])]
     withdraw: bool,
 }
 
 pub(crate) async fn retry(arguments: RetryArguments, session: Session) -> Result<(), CommandFailure> {
-    let RetryArguments { events, within, dry_run, watch, why, withdraw } = arguments;
+    let RetryArguments { events, within, watch, why, withdraw } = arguments;
     if withdraw {
         return events.withdraw(RequestKind::Retry, &session).await;
     }
     let within = within.unwrap_or(DEFAULT_WITHIN);
     let retries = events.request(RequestKind::Retry, within, why);
-    let requested = terminal::changed(retries, Some(dry_run), &session).await?;
+    let requested = terminal::changed(retries, &session).await?;
     let Some(requested) = requested.filter(|_| watch) else { return Ok(()) };
     if !requested.can_be_followed() {
         return session.say("Nothing to watch: the handler's log does not say which events wait.\n");
@@ -100,25 +97,22 @@ Examples:
 pub(crate) struct CancelArguments {
     #[command(flatten)]
     events: Events,
-    /// Show how many events would be cancelled and by when, without making the request
-    #[arg(long)]
-    dry_run: bool,
     /// Reason, stored with the request and in each dead-letter
     #[arg(long, value_name = "TEXT", value_parser = read_text)]
     why: Option<String>,
     /// Withdraw requests to cancel this function's events; with --all, withdraw the requests made with --all, and those
     /// made with --key but no function
-    #[arg(long, conflicts_with_all = ["error", "key", "dry_run", "why"])]
+    #[arg(long, conflicts_with_all = ["error", "key", "why"])]
     withdraw: bool,
 }
 
 pub(crate) async fn cancel(arguments: CancelArguments, session: Session) -> Result<(), CommandFailure> {
-    let CancelArguments { events, dry_run, why, withdraw } = arguments;
+    let CancelArguments { events, why, withdraw } = arguments;
     if withdraw {
         return events.withdraw(RequestKind::Cancel, &session).await;
     }
     let cancel = events.request(RequestKind::Cancel, Duration::ZERO, why);
-    terminal::change(cancel, Some(dry_run), &session).await
+    terminal::change(cancel, &session).await
 }
 
 #[cfg(test)]

@@ -31,6 +31,9 @@ pub(crate) struct Common {
     /// Skip the confirmation prompt
     #[arg(long, short)]
     pub(crate) yes: bool,
+    /// Show the plan without changing anything
+    #[arg(long)]
+    pub(crate) dry_run: bool,
 }
 
 /// Flags that select the deployment, and the AWS region and profile used to reach it.
@@ -51,9 +54,9 @@ pub(crate) struct DeploymentFlags {
     profile: Option<String>,
 }
 
-/// Hides the flag `--yes` from the help of a command that changes nothing.
-pub(super) fn without_yes(arg: clap::Arg) -> clap::Arg {
-    if arg.get_long() == Some("yes") { arg.hide(true) } else { arg }
+/// Hides the flags of changes from the help of a command that changes nothing.
+pub(super) fn without_change_flags(arg: clap::Arg) -> clap::Arg {
+    if matches!(arg.get_long(), Some("yes" | "dry-run")) { arg.hide(true) } else { arg }
 }
 
 impl DeploymentFlags {
@@ -120,9 +123,9 @@ impl Session {
 #[derive(Debug, Args)]
 pub(crate) struct OnDeployment<A: Args> {
     #[command(flatten)]
-    arguments: A,
+    pub(super) arguments: A,
     #[command(flatten)]
-    common: Common,
+    pub(super) common: Common,
 }
 
 impl<A: Args> OnDeployment<A> {
