@@ -1,25 +1,24 @@
-//! Pages for making changes, such as pausing a function.
+//! The two steps of every change, such as pausing a function.
 //!
-//! GET plans the change and shows the plan. POST plans the change again, and performs it only if the plan is the
-//! same.
+//! The first step plans the change and shows the plan. The second step plans the change again, and performs it only if
+//! the plan is the same.
 
 use std::collections::BTreeSet;
-use std::rc::Rc;
 
 use askama::Template;
 use async_trait::async_trait;
 use axum::response::Response;
 use axum::routing::MethodRouter;
+use comeback_engine::Timestamp;
 
-use comeback_operate::change::{perform, result_layout};
+use comeback_operate::change::{perform as perform_plan, result_layout};
 use comeback_operate::function::{FunctionName, command_name};
-use comeback_operate::numbers::counted;
+use comeback_operate::numbers::{counted, grouped};
 use comeback_operate::waiting::filter::WaitingFilter;
 use comeback_operate::waiting::reading::Reading;
 use comeback_operate::waiting::report::ReportQuery;
 use comeback_operate::{
-    Answer as _, Change, Command, CommandName, Failure, Interrupt, Layout, Operator, Performed, Plan as _,
-    Text,
+    Answer as _, Change, Command, CommandName, Failure, Layout, Operator, Performed, Plan as _, Text,
 };
 
 use futures_util::future::join;
@@ -27,15 +26,18 @@ use futures_util::future::join;
 use crate::access::token;
 use crate::console::Console;
 use crate::page::{Fields, Frame, Problem, Visit, form, ok, page};
-use crate::work::{PageScreen, PlanQuestion, WorkSummary};
+use crate::performer::{ONCE, perform_in_background};
+use crate::response::go_to;
+use crate::work::{PageScreen, PlanQuestion, WorkSummary, page_of};
 
 /// Form field that is present if the operator requests a plan.
 pub(super) const PLAN: &str = "plan";
 /// Form field with the digest of the plan that the operator saw.
 const DIGEST: &str = "digest";
-/// Form field with the form's one-time id, so that a form submitted twice makes only one change.
-const ONCE: &str = "once";
+/// Form field with the number that the operator typed to confirm the change.
+const TYPED: &str = "typed";
 
+/// The form for a change. Its page shows the plan, and then performs it.
 #[derive(Debug)]
 pub(super) struct ChangeForm {
     pub(super) path: &'static str,
@@ -44,9 +46,9 @@ pub(super) struct ChangeForm {
     /// The subcommand of `comeback` that makes the same change.
     pub(super) command: CommandName,
     pub(super) inputs: &'static [Input],
-    /// Parses the form's fields. The error names the invalid field.
-    pub(super) asked: fn(&Fields) -> Result<Box<dyn Asked>, String>,
-    /// Path that the *Back* link opens once the change has ended.
+    /// Reads the change that the form's fields request.
+    pub(super) read: fn(&'static ChangeForm, &Visit, Fields) -> Result<RequestedChange, Problem>,
+    /// Path of the *Back* links.
     pub(super) back: &'static str,
 }
 
@@ -57,6 +59,8 @@ pub(super) struct Input {
     pub(super) label: &'static str,
     pub(super) hint: &'static str,
     pub(super) argument: Argument,
+    /// True for a text area. The form is then sent with POST, because the text may be too long for a URL.
+    pub(super) is_long: bool,
     /// Common values and the labels of their buttons.
     pub(super) choices: &'static [(&'static str, &'static str)],
 }
@@ -75,7 +79,7 @@ pub(super) enum Argument {
 impl Input {
     /// A field for the flag with this name.
     pub(super) const fn new(name: &'static str, label: &'static str, hint: &'static str) -> Self {
-        Self { name, label, hint, argument: Argument::Flag, choices: &[] }
+        Self { name, label, hint, argument: Argument::Flag, is_long: false, choices: &[] }
     }
 
     /// The field's value, parsed by `read`, or `None` if the field is empty.
@@ -129,7 +133,7 @@ impl<C: Change> Asked for C {
                 return plan.end();
             };
             screen.agree(&question.text, &plan.identity())?;
-            match perform(self, operator, &plan).await? {
+            match perform_plan(self, operator, &plan).await? {
                 (Performed::Done(done, result), recorded) => {
                     screen.show(result_layout(&done, &recorded));
                     return result;
@@ -142,14 +146,124 @@ impl<C: Change> Asked for C {
 }
 
 impl ChangeForm {
-    /// The route of the change's page. GET plans the change, and POST performs it.
+    /// The route of the change's page. GET plans the change, and POST performs it. A long form is also planned with
+    /// POST.
     pub(super) fn route(&'static self) -> MethodRouter<Console> {
-        let plans = page(move |visit| self.plan(visit));
-        plans.merge(form(move |visit, fields| self.perform(visit, fields)))
+        let sent = form(move |visit, fields| self.answer(visit, fields));
+        if self.is_long() {
+            return sent;
+        }
+        sent.merge(page(async move |visit: Visit| {
+            let requested = self.requested(&visit, &visit.query())?;
+            self.plan(&visit, requested, None).await
+        }))
+    }
+
+    fn requested(&'static self, visit: &Visit, fields: &Fields) -> Result<RequestedChange, Problem> {
+        (self.read)(self, visit, fields.without(&[DIGEST, ONCE, TYPED]))
+    }
+
+    /// Answers a form sent with POST: plans a long form that agrees to no plan yet, and performs any other.
+    async fn answer(&'static self, visit: Visit, fields: Fields) -> Result<Response, Problem> {
+        if self.is_long() && fields.get(DIGEST).is_none() {
+            return self.plan(&visit, self.requested(&visit, &fields)?, None).await;
+        }
+        let [digest, once] = fields.required([DIGEST, ONCE])?;
+        // A form that is sent a second time is not read again, because its dead-letters may be gone by then.
+        if visit.console.works.has(once) {
+            return Ok(go_to(&page_of(once)));
+        }
+        let requested = self.requested(&visit, &fields)?;
+        if let Some(count) = requested.count_to_type
+            && !is_count(fields.get(TYPED).unwrap_or_default(), count)
+        {
+            let problem = format!("Nothing was done: to {} them, type {count}.", self.title.to_lowercase());
+            // If no dead-letter is left, the plan itself says so.
+            return self.plan(&visit, requested, Some(problem).filter(|_| count > 0)).await;
+        }
+        self.perform(&visit.console, requested, digest, once)
+    }
+
+    /// The first step: plans the change, and shows the plan.
+    async fn plan(
+        &'static self,
+        visit: &Visit,
+        requested: RequestedChange,
+        problem: Option<String>,
+    ) -> Result<Response, Problem> {
+        let planned = async {
+            let change = requested.change.as_ref()?.as_ref().map_err(Failure::clone);
+            let offer = async { change?.offer(&visit.console.asking().await?).await };
+            let failed = |failure: Failure| Offer { failure: Some(failure.text()), ..Offer::default() };
+            Some(offer.await.unwrap_or_else(failed))
+        };
+        // The handler's log may take a while to read. Meanwhile, the change is planned.
+        let log = self.read_log(&visit.console, &requested.fields);
+        let (offer, (functions, held)) = join(planned, log).await;
+        let mut frame = visit.frame(self.title, None);
+        frame.figures_of = requested.scanned_at.map(Text::from);
+        let once = [token(), token()];
+        ok(&ChangePage { frame, form: self, requested, functions, offer, held, problem, once })
+    }
+
+    /// The second step: performs the change if the operator has agreed to its plan.
+    fn perform(
+        &self,
+        console: &Console,
+        requested: RequestedChange,
+        digest: &str,
+        once: &str,
+    ) -> Result<Response, Problem> {
+        let RequestedChange { fields, change, command, difference, file, .. } = requested;
+        let change = change.ok_or_else(Problem::incomplete)?;
+        let plan = match self.is_long() {
+            true => self.back.to_owned(),
+            false => format!("{}?{}", self.path, fields.to_query()),
+        };
+        let summary = WorkSummary {
+            command: if difference.is_none() { command } else { String::new() },
+            agreed: digest.to_owned(),
+            file,
+            // The changes below this path are those of dead-letters.
+            reads_dead_letters: self.path.starts_with("/dead/"),
+            ..WorkSummary::new(self.title, plan, self.back)
+        };
+        perform_in_background(console, once, summary, |performer| async move {
+            let result = change?.carry_out(&performer.operator().await?, &performer.screen).await;
+            performer.console.has_changed();
+            result
+        })
+    }
+
+    /// Returns the names to suggest for the function, and a sentence about what the pause to end holds.
+    async fn read_log(&self, console: &Console, fields: &Fields) -> (BTreeSet<String>, Option<String>) {
+        if !self.inputs.iter().any(Input::is_function) {
+            return <_>::default();
+        }
+        let functions = functions(console).await;
+        let ends_pause = self.command == CommandName::Resume;
+        (functions, if ends_pause { held_events(fields, console).await } else { None })
+    }
+
+    /// Reads a change that the fields alone describe. An error of `asked` names the invalid field.
+    pub(super) fn parsed(
+        &self,
+        visit: &Visit,
+        fields: Fields,
+        asked: impl FnOnce(&Fields) -> Result<Box<dyn Asked>, String>,
+    ) -> Result<RequestedChange, Problem> {
+        let change = fields.get(PLAN).map(|_| asked(&fields).map_err(Failure::refused));
+        let command = self.command(&fields, &visit.console.address.flags()).to_string();
+        Ok(RequestedChange { fields, change, command, ..RequestedChange::default() })
+    }
+
+    /// Returns true if an input is too long for a URL.
+    fn is_long(&self) -> bool {
+        self.inputs.iter().any(|input| input.is_long)
     }
 
     /// The `comeback` command line that makes the same change as the form.
-    fn command(&self, fields: &Fields, place: &str) -> Command {
+    pub(super) fn command(&self, fields: &Fields, place: &str) -> Command {
         let (mut words, mut operand) = (Vec::new(), None);
         for input in self.inputs {
             let flag = |value: &str| format!("--{}={value}", input.name);
@@ -167,75 +281,35 @@ impl ChangeForm {
         words.extend(operand);
         Command::new(self.command, words, place)
     }
-
-    fn asked(&self, fields: &Fields) -> Result<Box<dyn Asked>, Failure> {
-        (self.asked)(fields).map_err(Failure::refused)
-    }
-
-    async fn plan(&'static self, visit: Visit) -> Result<Response, Problem> {
-        let fields = visit.query();
-        let planned = async {
-            match fields.get(PLAN) {
-                Some(_) => Some(Offer::of(self.asked(&fields), &visit.console).await),
-                None => None,
-            }
-        };
-        // The functions' names come from the handler's log, which may take a while to read. Meanwhile, the change is
-        // planned.
-        let (offer, functions) = join(planned, functions(&visit.console)).await;
-        let mut held = None;
-        if self.command == CommandName::Resume && offer.as_ref().is_some_and(|offer| offer.question.is_some())
-        {
-            held = held_events(&fields, &visit.console).await;
-        }
-        let values = self.inputs.iter().map(|input| (input, input.values(&fields)));
-        ok(&ChangePage {
-            frame: visit.frame(self.title, None),
-            form: self,
-            inputs: values.collect(),
-            functions,
-            fields: fields.to_query(),
-            command: self.command(&fields, &visit.console.address.flags()).to_string(),
-            once: token(),
-            offer,
-            held,
-        })
-    }
-
-    async fn perform(&'static self, visit: Visit, form: Fields) -> Result<Response, Problem> {
-        let [digest, once, query] = form.required([DIGEST, ONCE, "fields"])?;
-        let fields = Fields::of_query(query);
-        let summary = WorkSummary {
-            command: self.command(&fields, &visit.console.address.flags()).to_string(),
-            agreed: digest.to_owned(),
-            ..WorkSummary::new(self.title, format!("{}?{}", self.path, fields.to_query()), self.back)
-        };
-        let console = visit.console.clone();
-        Ok(visit.console.works.perform(once, summary, |screen, interrupt| async move {
-            Performer { console, screen, interrupt }.change(self.asked(&fields)?).await
-        }))
-    }
 }
 
-/// Context of a change that runs in the background.
-pub(super) struct Performer {
-    pub(super) console: Console,
-    pub(super) screen: Rc<PageScreen>,
-    pub(super) interrupt: Interrupt,
+/// Returns true if `typed` is `count`, with or without thousands separators.
+fn is_count(typed: &str, count: u64) -> bool {
+    let typed = typed.trim();
+    typed == count.to_string() || typed == grouped(count)
 }
 
-impl Performer {
-    /// Returns an [`Operator`] that shows its progress on the change's page.
-    pub(super) async fn operator(&self) -> Result<Operator, Failure> {
-        self.console.operator(Rc::clone(&self.screen) as _, self.interrupt.clone()).await
-    }
-
-    /// Performs a change, if the operator has agreed to its plan.
-    pub(super) async fn change(&self, asked: Box<dyn Asked>) -> Result<(), Failure> {
-        let result = asked.carry_out(&self.operator().await?, &self.screen).await;
-        self.console.has_changed();
-        result
-    }
+/// A change that a form requests, and what its page shows.
+#[derive(Default)]
+pub(super) struct RequestedChange {
+    /// The form's fields, from which the second step reads the same change.
+    pub(super) fields: Fields,
+    /// The change, or the reason why it is refused. `None` until the operator requests a plan.
+    pub(super) change: Option<Result<Box<dyn Asked>, Failure>>,
+    /// Text about this change in particular.
+    pub(super) note: String,
+    /// The command line to copy; empty if no command comes close.
+    pub(super) command: String,
+    /// How the command differs from the change; `None` if it makes the same change.
+    pub(super) difference: Option<&'static str>,
+    /// Number of dead-letters, if the operator must type it to confirm the change.
+    pub(super) count_to_type: Option<u64>,
+    /// Name of the file that the change writes.
+    pub(super) file: Option<String>,
+    /// Time of the scan from which the plan is made.
+    pub(super) scanned_at: Option<Timestamp>,
+    /// Path of the page of the dead-letter whose payload the form edits.
+    pub(super) edited: Option<String>,
 }
 
 /// Returns the names of the functions that are on the allow-list or have waiting events. The set is empty before the
@@ -263,27 +337,12 @@ async fn held_events(fields: &Fields, console: &Console) -> Option<String> {
 }
 
 /// The plan for a change, as the page shows it.
+#[derive(Default)]
 pub(super) struct Offer {
-    pub(super) layout: Layout,
-    pub(super) question: Option<PlanQuestion>,
+    layout: Layout,
+    question: Option<PlanQuestion>,
     /// The failure that the page shows instead of a question.
-    pub(super) failure: Option<Text>,
-}
-
-impl Offer {
-    /// Plans a change for the page. If planning fails, the page shows the failure.
-    pub(super) async fn of(asked: Result<Box<dyn Asked>, Failure>, console: &Console) -> Self {
-        let planning = async {
-            let operator = console.asking().await;
-            asked?.offer(&operator?).await
-        };
-        let failed = |failure: Failure| Self {
-            layout: Layout::default(),
-            question: None,
-            failure: Some(failure.text()),
-        };
-        planning.await.unwrap_or_else(failed)
-    }
+    failure: Option<Text>,
 }
 
 /// The function that a form names; `None` means every function.
@@ -300,14 +359,33 @@ pub(super) fn function(fields: &Fields) -> Result<Option<FunctionName>, String> 
 struct ChangePage {
     frame: Frame,
     form: &'static ChangeForm,
-    inputs: Vec<(&'static Input, Vec<String>)>,
+    requested: RequestedChange,
     functions: BTreeSet<String>,
-    fields: String,
-    command: String,
-    once: String,
     offer: Option<Offer>,
     /// A sentence that says how many events a pause currently holds, or `None` if this is unknown.
     held: Option<String>,
+    /// The reason why the change was not performed.
+    problem: Option<String>,
+    /// One-time ids of the form that performs the plan, and of the form that exports the edited dead-letter.
+    once: [String; 2],
+}
+
+impl ChangePage {
+    fn inputs(&self) -> impl Iterator<Item = (&Input, Vec<String>)> {
+        self.form.inputs.iter().map(|input| (input, input.values(&self.requested.fields)))
+    }
+
+    /// The fields that no input shows, such as those that name the dead-letters.
+    fn other_fields(&self) -> Fields {
+        let shown: Vec<&str> = self.form.inputs.iter().map(|input| input.name).chain([PLAN]).collect();
+        self.requested.fields.without(&shown)
+    }
+
+    /// The label of the field for the number, such as `To discard 2 dead-letters, type 2`.
+    fn instruction(&self) -> Option<String> {
+        let (verb, count) = (self.form.title.to_lowercase(), self.requested.count_to_type?);
+        Some(format!("To {verb} {}, type {count}", counted(count, "dead-letter", "dead-letters")))
+    }
 }
 
 #[cfg(test)]
@@ -324,16 +402,16 @@ mod tests {
             Input::new("reason", "Reason", ""),
             Input { argument: Argument::Each, ..Input::new("key", "", "") },
         ],
-        asked: |_| Err("nothing".into()),
+        read: |_, _, _| Err(Problem::Missing),
         back: "/",
     };
 
+    fn fields_of<const N: usize>(pairs: [(&str, &str); N]) -> Fields {
+        Fields(pairs.map(|(name, value)| (name.into(), value.into())).into())
+    }
+
     fn fields(function: &str, reason: &str) -> Fields {
-        Fields(
-            [("function", function), ("reason", reason)]
-                .map(|(name, value)| (name.into(), value.into()))
-                .into(),
-        )
+        fields_of([("function", function), ("reason", reason)])
     }
 
     #[test]
@@ -353,7 +431,7 @@ mod tests {
 
     #[test]
     fn a_repeated_field_is_a_repeated_argument() {
-        let fields = Fields::of_query("function=orders&key=a%20b&key=&key=--all");
+        let fields = fields_of([("function", "orders"), ("key", "a b"), ("key", ""), ("key", "--all")]);
         let line = FORM.command(&fields, "").to_string();
         assert_eq!(shlex::split(&line).unwrap()[2..], ["--key=a b", "--key=--all", "orders"]);
         let values: Vec<_> = FORM.inputs.iter().map(|input| input.values(&fields)).collect();
@@ -362,9 +440,9 @@ mod tests {
 
     #[test]
     fn button_overrules_the_field_behind_it() {
-        let value = |query: &str| Fields::of_query(query).get("for").map(ToOwned::to_owned);
-        assert_eq!(value("for=15m&for=1h"), Some("15m".into()));
-        assert_eq!(value("for=&for=1h"), None, "until I resume");
+        let value = |button| fields_of([("for", button), ("for", "1h")]).get("for").map(ToOwned::to_owned);
+        assert_eq!(value("15m"), Some("15m".into()));
+        assert_eq!(value(""), None, "until I resume");
     }
 
     #[test]
@@ -376,5 +454,15 @@ mod tests {
         let long = FORM.inputs[1].read(&fields("orders", "long"), |_| Err::<(), _>("too long".into()));
         assert_eq!(long, Err("Reason: too long".into()));
         assert_eq!(FORM.inputs[1].read(&fields("orders", ""), |_| Err::<(), _>("".into())), Ok(None));
+    }
+
+    #[test]
+    fn only_the_exact_count_is_accepted() {
+        for typed in ["1200", " 1200 ", "1,200"] {
+            assert!(is_count(typed, 1_200), "{typed}");
+        }
+        for typed in ["", "1201", "12", "all", "1200.0", "1 200"] {
+            assert!(!is_count(typed, 1_200), "{typed}");
+        }
     }
 }

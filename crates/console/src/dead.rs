@@ -32,11 +32,12 @@ use crate::access::token;
 use crate::change::Input;
 use crate::console::Console;
 use crate::dead::change::{DISCARD, REDRIVE};
-use crate::dead::edit::LARGEST_EDIT;
-use crate::dead::files::LARGEST_UPLOAD;
-use crate::dead::parts::{described, path, perform_in_turn, selection, snapshot};
+use crate::dead::edit::{EDIT, LARGEST_EDIT};
+use crate::dead::files::{IMPORT, LARGEST_UPLOAD};
+use crate::dead::parts::{described, path, selection, snapshot};
 use crate::dead::state::scan_id;
 use crate::page::{Fields, Frame, Problem, Visit, form, form_that_reads, ok, page, upload};
+use crate::performer::{ONCE, perform_in_background};
 use crate::response::html;
 use crate::work::WorkSummary;
 
@@ -48,11 +49,11 @@ pub(super) fn routes() -> Router<Console> {
         .route("/dead/scan", form(scan))
         .route("/dead/each", page(dead_letters))
         .route("/dead/each/{id}", page(dead_letter::show).merge(form(dead_letter::read)))
-        .route("/dead/edit", form(edit::edit).layer(DefaultBodyLimit::max(LARGEST_EDIT)))
+        .route(EDIT.path, EDIT.route().layer(DefaultBodyLimit::max(LARGEST_EDIT)))
         .route("/dead/export", form(files::export))
         .route("/dead/file", form_that_reads(files::download))
         .route("/dead/upload", upload(files::receive).layer(DefaultBodyLimit::max(LARGEST_UPLOAD)))
-        .route("/dead/import", page(files::plan).merge(form(files::import)))
+        .route(IMPORT.path, IMPORT.route())
         .route(REDRIVE.path, REDRIVE.route())
         .route(DISCARD.path, DISCARD.route())
 }
@@ -203,7 +204,7 @@ impl OfEvent {
 }
 
 async fn scan(visit: Visit, fields: Fields) -> Result<Response, Problem> {
-    let [once] = fields.required(["once"])?;
+    let [once] = fields.required([ONCE])?;
     // An invalid filter is refused before the scan hides any dead-letters.
     let filter = match filter(&fields) {
         Ok(filter) => filter,
@@ -216,9 +217,10 @@ async fn scan(visit: Visit, fields: Fields) -> Result<Response, Problem> {
     let summary = WorkSummary {
         command: visit.console.command(CommandName::DeadList, words),
         next: "See them",
+        reads_dead_letters: true,
         ..WorkSummary::new("Scan the dead-letters", "/dead", "/dead")
     };
-    perform_in_turn(&visit.console, once, summary, |performer| async move {
+    perform_in_background(&visit.console, once, summary, |performer| async move {
         let dead = &performer.console.dead;
         // The earlier snapshot is dropped first, because two snapshots would take twice the memory.
         dead.set_snapshot(None);

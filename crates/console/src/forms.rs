@@ -55,7 +55,7 @@ static PAUSE: ChangeForm = ChangeForm {
             does not count towards MAX_AGE.",
     command: CommandName::Pause,
     inputs: &[FUNCTION, REASON, FOR, SPREAD],
-    asked: pause,
+    read: |form, visit, fields| form.parsed(visit, fields, pause),
     back: "/waiting",
 };
 
@@ -74,7 +74,7 @@ static RESUME: ChangeForm = ChangeForm {
             that time.",
     command: CommandName::Resume,
     inputs: &[FUNCTION, RESUME_SPREAD],
-    asked: resume,
+    read: |form, visit, fields| form.parsed(visit, fields, resume),
     back: "/waiting",
 };
 
@@ -91,7 +91,7 @@ static RETRY: ChangeForm = ChangeForm {
             the handler has read the request, which takes about a minute.",
     command: CommandName::Retry,
     inputs: &[FUNCTION, ERROR, KEY, WITHIN, WHY],
-    asked: retry,
+    read: |form, visit, fields| form.parsed(visit, fields, retry),
     back: "/waiting",
 };
 
@@ -107,9 +107,13 @@ static CANCEL: ChangeForm = ChangeForm {
             dead-letter. Hidden messages are recalled once the handler has read the request, which takes about a minute.",
     command: CommandName::Cancel,
     inputs: &[FUNCTION, ERROR, KEY, WHY],
-    asked: |fields| request(fields, RequestKind::Cancel, Duration::ZERO),
+    read: |form, visit, fields| form.parsed(visit, fields, cancel),
     back: "/waiting",
 };
+
+fn cancel(fields: &Fields) -> Result<Box<dyn Asked>, String> {
+    request(fields, RequestKind::Cancel, Duration::ZERO)
+}
 
 fn request(fields: &Fields, kind: RequestKind, within: Duration) -> Result<Box<dyn Asked>, String> {
     let function = function(fields)?;
@@ -126,7 +130,9 @@ static ATTACH: ChangeForm = ChangeForm {
     about: "Send a function's failed events to the retry queue, and allow the handler to re-invoke it.",
     command: CommandName::Attach,
     inputs: &[ATTACHED],
-    asked: |fields| route(fields, Route::Attach { may_move: false }),
+    read: |form, visit, fields| {
+        form.parsed(visit, fields, |fields| route(fields, Route::Attach { may_move: false }))
+    },
     back: "/function",
 };
 
@@ -137,7 +143,9 @@ static DETACH: ChangeForm = ChangeForm {
             done.",
     command: CommandName::Detach,
     inputs: &[ATTACHED],
-    asked: |fields| route(fields, Route::Detach { at_once: false }),
+    read: |form, visit, fields| {
+        form.parsed(visit, fields, |fields| route(fields, Route::Detach { at_once: false }))
+    },
     back: "/function",
 };
 

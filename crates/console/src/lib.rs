@@ -10,6 +10,7 @@
 //! | `fresh` | caches for data read from the account, so that pages are fast and calls to AWS are rare |
 //! | `page` | a request as a page receives it, the frame around every page, failures |
 //! | `change` | plans a change, asks the operator to confirm the plan, and performs the change |
+//! | `performer` | performs what a form requests, one action at a time on the dead-letter queue |
 //! | `forms` | the forms for changes, except changes to dead-letters |
 //! | `draw` | helpers for the macros in `templates/layout.html`, which draw the output of commands |
 //! | `work` | performs changes in the background, each only once |
@@ -55,6 +56,7 @@ mod history;
 mod lab;
 mod overview;
 mod page;
+mod performer;
 mod progress;
 mod rehearsal;
 mod response;

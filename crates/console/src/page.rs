@@ -243,11 +243,6 @@ impl Fields {
         Self(self.0.iter().filter(|(name, _)| !names.contains(&name.as_str())).cloned().collect())
     }
 
-    pub(super) fn of_query(query: &str) -> Self {
-        let uri = format!("/?{query}").parse().unwrap_or_default();
-        Self(Query::try_from_uri(&uri).map(|Query(fields)| fields).unwrap_or_default())
-    }
-
     pub(super) fn to_query(&self) -> String {
         let pairs = self.0.iter().map(|(name, value)| format!("{}={}", encoded(name), encoded(value)));
         pairs.collect::<Vec<_>>().join("&")

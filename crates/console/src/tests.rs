@@ -16,7 +16,7 @@ use axum::body::{Body, to_bytes};
 use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::response::Response;
-use comeback_operate::dead::testing::{Dead, SampleDeadLetter};
+use comeback_operate::dead::testing::{Dead, SampleDeadLetter, event};
 use comeback_operate::dead::{self, Filter, Snapshot};
 use comeback_operate::{Address, Interrupt, Which};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -26,6 +26,8 @@ use tokio::time::Instant;
 
 use crate::access::Access;
 use crate::console::Console;
+use crate::dead::state::scan_id;
+use crate::response::encoded;
 use crate::{LARGEST_FORM, routes, server};
 use comeback_operate::clock::now;
 
@@ -53,6 +55,21 @@ pub(super) struct Sent {
 
 pub(super) async fn snapshot_of(dead_letters: impl IntoIterator<Item = SampleDeadLetter>) -> Snapshot {
     dead::scan(&Dead::with(dead_letters).operator(), Filter::default()).await.unwrap()
+}
+
+/// Creates an account with two dead-letters. Returns the account, its console, and the form fields and the key of
+/// the first dead-letter.
+pub(super) async fn scanned(read_only: bool) -> (Dead, Setting, String, String) {
+    let dead_letters = [event("Timeout"), event("Timeout")];
+    let key = dead_letters[0].key.clone();
+    let account = Dead::with(dead_letters);
+    let snapshot = dead::scan(&account.operator(), Filter::default()).await.unwrap();
+    let id = snapshot.dead_letter_of(&key).unwrap().message_id.to_string();
+    let console = Console::new(address(), read_only, None);
+    console.reach(account.aws.account());
+    let fields = format!("scan={}&dead_letter={id}", scan_id(&snapshot));
+    console.dead.set_snapshot(Some(snapshot));
+    (account, Setting::of(console).await, fields, key)
 }
 
 pub(super) fn address() -> Address {
@@ -138,6 +155,19 @@ impl Setting {
 pub(super) fn hidden<'a>(page: &'a str, name: &str) -> &'a str {
     let (_, rest) = page.split_once(&format!("name=\"{name}\" value=\"")).unwrap_or_else(|| panic!("{page}"));
     rest.split('"').next().unwrap_or_default()
+}
+
+/// The body of the form that performs the plan on `page`, without the form secret.
+pub(super) fn confirmed(page: &str) -> String {
+    let (_, form) = page.rsplit_once("<form method=\"post\"").unwrap_or_else(|| panic!("{page}"));
+    let inputs = form.split("<input type=\"hidden\" name=\"").skip(1);
+    let pairs = inputs.filter_map(|input| input.split_once("\" value=\""));
+    let pairs = pairs.filter(|(name, _)| *name != "secret").map(|(name, value)| {
+        let value = value.split('"').next().unwrap_or_default();
+        let value = value.replace("&#34;", "\"").replace("&#60;", "<").replace("&#38;", "&");
+        format!("{name}={}", encoded(&value))
+    });
+    pairs.collect::<Vec<_>>().join("&")
 }
 
 /// Runs a test on a single thread, because the server also runs on one.
@@ -253,7 +283,7 @@ async fn get_changes_nothing() {
         }
         assert_eq!(here.status(|sent| sent.path = "/style.css".into()).await, 405);
         // These fields would change something if they were sent as a form.
-        let fields = format!("secret={secret}&digest=0&once=1&fields=function%3D%252A&function=%2A&typed=1");
+        let fields = format!("secret={secret}&digest=0&once=1&function=%2A&typed=1");
         for path in
             ["/pause", "/resume", "/retry", "/cancel", "/dead/redrive", "/dead/discard", "/dead/import"]
         {

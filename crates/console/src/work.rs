@@ -160,8 +160,10 @@ pub(super) struct WorkSummary {
     /// Path that the page links to once the change has ended; the link's text is `next` if the change succeeded.
     pub(super) back: &'static str,
     pub(super) next: &'static str,
-    /// Name of the file that the change offers for download; `None` if it writes no file.
+    /// Name of the file that the change writes and offers for download, if any.
     pub(super) file: Option<String>,
+    /// True if the work reads the dead-letter queue, which only one work at a time may do.
+    pub(super) reads_dead_letters: bool,
     /// Digest of the question to which the operator has answered yes; empty for a change without a question.
     pub(super) agreed: String,
 }
@@ -175,6 +177,7 @@ impl WorkSummary {
             back,
             next: "Back",
             file: None,
+            reads_dead_letters: false,
             agreed: String::new(),
         }
     }
@@ -206,7 +209,7 @@ impl Works {
         F: Future<Output = Result<(), Failure>> + 'static,
     {
         let path = page_of(id);
-        if self.get(id).is_some() || self.forgotten.borrow().contains(id) {
+        if self.has(id) {
             return go_to(&path);
         }
         self.forget_the_oldest();
@@ -264,6 +267,11 @@ impl Works {
             }
             self.ended.notified().await;
         }
+    }
+
+    /// Returns true if the form with this `id` was already submitted.
+    pub(super) fn has(&self, id: &str) -> bool {
+        self.get(id).is_some() || self.forgotten.borrow().contains(id)
     }
 
     pub(super) fn get(&self, id: &str) -> Option<Rc<Work>> {

@@ -1,55 +1,47 @@
-//! Pages for redriving and discarding dead-letters. Plans use the snapshot; only the change itself reads the queue.
+//! Forms for redriving and discarding dead-letters. Plans use the snapshot; only the change itself reads the queue.
 
-use askama::Template;
-use axum::response::Response;
-use axum::routing::MethodRouter;
-use comeback_engine::Timestamp;
 use comeback_operate::dead::groups::Alike;
 use comeback_operate::dead::pace::Pace;
 use comeback_operate::dead::{Chosen, Discard, Redrive, Selection, Snapshot};
-use comeback_operate::numbers::{counted, grouped};
 use comeback_operate::shown::shown;
-use comeback_operate::{CommandName, Failure};
+use comeback_operate::{Command, CommandName, Failure};
 
-use crate::access::token;
-use crate::change::{Asked, Input, Offer};
+use crate::change::{Asked, ChangeForm, Input, RequestedChange};
 use crate::console::Console;
 use crate::dead::files::{file_name, new_file_name};
-use crate::dead::parts::{described, perform_in_turn, selection, snapshot};
-use crate::page::{Fields, Frame, Problem, Visit, form, ok, page};
-use crate::work::WorkSummary;
+use crate::dead::parts::{described, selection, snapshot};
+use crate::page::{Fields, Problem, Visit};
 
-/// A redrive or a discard.
-#[derive(Debug)]
-pub(super) struct DeadLetterChange {
-    pub(super) path: &'static str,
-    title: &'static str,
-    about: &'static str,
-    command: CommandName,
-    is_discard: bool,
-    pace: Pace,
-}
-
-pub(super) static REDRIVE: DeadLetterChange = DeadLetterChange {
+pub(super) static REDRIVE: ChangeForm = ChangeForm {
     path: "/dead/redrive",
     title: "Redrive",
     about: "Send dead-letters back to the retry queue, where their events start over with the same key. Each \
             is deleted only once SQS has accepted its copy.",
     command: CommandName::Redrive,
-    is_discard: false,
-    pace: Pace::REDRIVE,
+    inputs: &[RATE, RETARGET],
+    read: |form, visit, fields| requested(form, visit, fields.without(&[EXPORT]), Pace::REDRIVE),
+    back: "/dead",
 };
 
-pub(super) static DISCARD: DeadLetterChange = DeadLetterChange {
+pub(super) static DISCARD: ChangeForm = ChangeForm {
     path: "/dead/discard",
     title: "Discard",
     about: "Write dead-letters to a file in the folder where this server was started, and delete them. Each is deleted only \
             once it is on disk. Import the file to bring them back.",
     command: CommandName::Discard,
-    is_discard: true,
-    pace: Pace::FILE,
+    inputs: &[RATE],
+    read: |form, visit, fields| {
+        let export = match fields.get(EXPORT) {
+            Some(name) => file_name(name).ok_or_else(Problem::incomplete)?.to_owned(),
+            None => new_file_name("discarded", visit.console.now()),
+        };
+        requested(form, visit, fields.with(EXPORT, &export), Pace::FILE)
+    },
+    back: "/dead",
 };
 
+/// Form field with the name of the file that a discard writes.
+const EXPORT: &str = "export";
 const RATE: Input = Input::new("rate", "Rate", "At most this rate, such as 20/s");
 const RETARGET: Input = Input::new(
     "retarget",
@@ -57,148 +49,62 @@ const RETARGET: Input = Input::new(
     "Give the full ARN; TARGET_FUNCTIONS must allow it. Empty: the original function",
 );
 
-struct FormChoices {
-    selection: Selection,
-    fields: Fields,
-    retarget: Option<String>,
-    rate: String,
-    /// Name of the file that a discard writes.
-    export: String,
+/// Reads a redrive or, if the form names a file to write, a discard.
+fn requested(
+    form: &'static ChangeForm,
+    visit: &Visit,
+    mut fields: Fields,
+    pace: Pace,
+) -> Result<RequestedChange, Problem> {
+    visit.refuse_if_read_only()?;
+    let console = &visit.console;
+    let (snapshot, selection) = (snapshot(console)?, selection(&fields)?);
+    fields.0.iter_mut().for_each(|(_, value)| *value = value.trim().to_owned());
+    let file = fields.get(EXPORT).map(ToOwned::to_owned);
+    // The form shows the default rate, but the command needs no flag for it.
+    let default = pace.to_string();
+    fields.0.retain(|(name, value)| name != RATE.name || *value != default);
+    let mut own = form.command(&fields, &console.address.flags());
+    if fields.get(RATE.name).is_none() {
+        fields = fields.with(RATE.name, &default);
+    }
+    let command = filter_flags(&snapshot, &selection).map(|(mut words, is_exact)| {
+        words.extend(file.iter().map(|name| format!("--export={name}")));
+        words.append(&mut own.words);
+        // A filter that is not exact might match other dead-letters.
+        words.extend((!is_exact).then(|| "--dry-run".to_owned()));
+        (Command { words, ..own }.to_string(), is_exact)
+    });
+    let (command, is_exact) = command.unwrap_or_default();
+    let inexact = "No filter of the command selects exactly these. To see what the nearest one selects:";
+    let what = described(&snapshot, &selection);
+    let count = snapshot.rows(&selection).len() as u64;
+    Ok(RequestedChange {
+        note: format!(
+            "This is about {what}. The queue is read again for it; dead-letters that arrived after the scan stay as they are."
+        ),
+        command,
+        difference: (!is_exact).then_some(inexact),
+        count_to_type: file.as_ref().map(|_| count),
+        file,
+        scanned_at: Some(snapshot.at),
+        change: Some(asked(selection, &fields, console)),
+        fields,
+        ..RequestedChange::default()
+    })
 }
 
-impl DeadLetterChange {
-    /// The route of the change's page. GET plans the change, and POST performs it.
-    pub(super) fn route(&'static self) -> MethodRouter<Console> {
-        let plans = page(move |visit| self.plan(visit));
-        plans.merge(form(move |visit, fields| self.perform(visit, fields)))
+/// Returns the requested change, or fails if the form was not made from the newest scan.
+fn asked(selection: Selection, fields: &Fields, console: &Console) -> Result<Box<dyn Asked>, Failure> {
+    let pace = Pace::read(fields.get(RATE.name).unwrap_or_default());
+    let pace = pace.map_err(|problem| Failure::refused(format!("rate: {problem}")))?;
+    let chosen = Chosen::Selected(console.dead.snapshot_of(fields.get("scan"))?, selection);
+    if let Some(export) = fields.get(EXPORT) {
+        let export = console.dead.folder().join(export);
+        return Ok(Box::new(Discard { chosen, export, pace, limit: None }));
     }
-
-    fn wanted(&self, mut fields: Fields, now: Timestamp) -> Result<FormChoices, Problem> {
-        let selection = selection(&fields)?;
-        let text = |name: &str| fields.get(name).map(|value| value.trim().to_owned());
-        let (retarget, rate) = (text("retarget").filter(|_| !self.is_discard), text("rate"));
-        let export = match text("export") {
-            Some(name) => file_name(&name).ok_or_else(Problem::incomplete)?.to_owned(),
-            None => new_file_name("discarded", now),
-        };
-        fields.0.retain(|(name, _)| name != "export");
-        if self.is_discard {
-            fields.0.push(("export".into(), export.clone()));
-        }
-        let rate = rate.unwrap_or_else(|| self.pace.to_string());
-        Ok(FormChoices { selection, fields, retarget, rate, export })
-    }
-
-    async fn plan(&'static self, visit: Visit) -> Result<Response, Problem> {
-        let fields = visit.query();
-        self.plan_page(&visit, fields, None).await
-    }
-
-    async fn plan_page(
-        &'static self,
-        visit: &Visit,
-        fields: Fields,
-        problem: Option<String>,
-    ) -> Result<Response, Problem> {
-        visit.refuse_if_read_only()?;
-        let snapshot = snapshot(&visit.console)?;
-        let wanted = self.wanted(fields, visit.console.now())?;
-        let offer = Offer::of(self.asked(&wanted, &visit.console), &visit.console).await;
-        let count = snapshot.rows(&wanted.selection).len();
-        let to_type = (self.is_discard && offer.question.is_some()).then(|| count.to_string());
-        let named = ["scan", "group", "dead_letter", "export"].into_iter();
-        let hidden =
-            named.flat_map(|name| wanted.fields.all(name).map(move |value| (name, value.to_owned())));
-        let mut inputs = vec![(RATE, wanted.rate.clone())];
-        if !self.is_discard {
-            inputs.push((RETARGET, wanted.retarget.clone().unwrap_or_default()));
-        }
-        ok(&PlanPage {
-            frame: visit.frame(self.title, None).of(snapshot.at),
-            change: self,
-            what: described(&snapshot, &wanted.selection),
-            hidden: hidden.collect(),
-            inputs,
-            offer,
-            to_type,
-            count: counted(count as u64, "dead-letter", "dead-letters"),
-            problem,
-            fields: wanted.fields.to_query(),
-            once: token(),
-            command: self.command(&snapshot, &wanted, &visit.console),
-        })
-    }
-
-    async fn perform(&'static self, visit: Visit, form: Fields) -> Result<Response, Problem> {
-        let [digest, once, query] = form.required(["digest", "once", "fields"])?;
-        let fields = Fields::of_query(query);
-        let wanted = self.wanted(fields.clone(), visit.console.now())?;
-        // If the form is sent a second time, the count is not checked again, because the dead-letters may be gone by
-        // then.
-        if self.is_discard && visit.console.works.get(once).is_none() {
-            let snapshot = snapshot(&visit.console)?;
-            let count = snapshot.rows(&wanted.selection).len();
-            if !is_count(form.get("typed").unwrap_or_default(), count) {
-                // If no dead-letter is left, the plan itself says so.
-                let problem = format!("Nothing was done: to discard them, type {count}.");
-                return self.plan_page(&visit, fields, Some(problem).filter(|_| count > 0)).await;
-            }
-        }
-        let snapshot = visit.console.dead.snapshot();
-        let command = snapshot.and_then(|snapshot| self.command(&snapshot, &wanted, &visit.console));
-        let command = command.filter(|command| command.is_exact).map(|command| command.line);
-        let summary = WorkSummary {
-            command: command.unwrap_or_default(),
-            agreed: digest.to_owned(),
-            ..WorkSummary::new(self.title, format!("{}?{}", self.path, wanted.fields.to_query()), "/dead")
-        };
-        perform_in_turn(&visit.console, once, summary, |performer| async move {
-            let dead = &performer.console.dead;
-            let result = performer.change(self.asked(&wanted, &performer.console)?).await;
-            if self.is_discard && dead.folder().join(&wanted.export).exists() {
-                dead.has_written(&wanted.export);
-            }
-            result
-        })
-    }
-
-    /// Returns the requested change, or fails if the form was not made from the newest scan.
-    fn asked(&self, wanted: &FormChoices, console: &Console) -> Result<Box<dyn Asked>, Failure> {
-        let pace = Pace::read(&wanted.rate);
-        let pace = pace.map_err(|problem| Failure::refused(format!("rate: {problem}")))?;
-        let snapshot = console.dead.snapshot_of(wanted.fields.get("scan"))?;
-        let chosen = Chosen::Selected(snapshot, wanted.selection.clone());
-        if self.is_discard {
-            let export = console.dead.folder().join(&wanted.export);
-            return Ok(Box::new(Discard { chosen, export, pace, limit: None }));
-        }
-        let retarget = wanted.retarget.clone();
-        Ok(Box::new(Redrive { chosen, retarget, payload: None, pace, limit: None }))
-    }
-
-    /// Returns the command that makes the same change, if there is one. The command has `--dry-run` if its filter
-    /// might match other dead-letters.
-    fn command(&self, snapshot: &Snapshot, wanted: &FormChoices, console: &Console) -> Option<CommandLine> {
-        let (mut words, is_exact) = filter_flags(snapshot, &wanted.selection)?;
-        if self.is_discard {
-            words.push(format!("--export={}", wanted.export));
-        }
-        words.extend(wanted.retarget.iter().map(|arn| format!("--retarget={arn}")));
-        if wanted.rate != self.pace.to_string() {
-            words.push(format!("--rate={}", wanted.rate));
-        }
-        if !is_exact {
-            words.push("--dry-run".into());
-        }
-        Some(CommandLine { line: console.command(self.command, words), is_exact })
-    }
-}
-
-/// A command line to copy from the page.
-struct CommandLine {
-    line: String,
-    /// True if the command selects exactly the dead-letters in the plan.
-    is_exact: bool,
+    let retarget = fields.get(RETARGET.name).map(ToOwned::to_owned);
+    Ok(Box::new(Redrive { chosen, retarget, payload: None, pace, limit: None }))
 }
 
 /// Returns filter flags that select the dead-letters in `selection`, and true if they select no others. Returns `None`
@@ -233,37 +139,14 @@ fn filter_flags(snapshot: &Snapshot, selection: &Selection) -> Option<(Vec<Strin
     flags.iter().all(|flag| shown(flag) == *flag).then_some((flags, is_exact))
 }
 
-/// Returns true if `typed` is `count`, with or without thousands separators.
-fn is_count(typed: &str, count: usize) -> bool {
-    let typed = typed.trim();
-    typed == count.to_string() || typed == grouped(count as u64)
-}
-
-#[derive(Template)]
-#[template(path = "dead_plan.html")]
-struct PlanPage {
-    frame: Frame,
-    change: &'static DeadLetterChange,
-    what: String,
-    hidden: Vec<(&'static str, String)>,
-    inputs: Vec<(Input, String)>,
-    offer: Offer,
-    /// The number that the operator must type to confirm; `None` if a button is enough.
-    to_type: Option<String>,
-    count: String,
-    problem: Option<String>,
-    fields: String,
-    once: String,
-    command: Option<CommandLine>,
-}
-
 #[cfg(test)]
 mod tests {
+    use axum::http::StatusCode;
     use comeback_operate::dead::Filter;
     use comeback_operate::dead::testing::{event, malformed};
 
     use super::*;
-    use crate::tests::snapshot_of;
+    use crate::tests::{confirmed, locally, scanned, snapshot_of};
 
     #[tokio::test]
     async fn a_command_selects_the_same_or_is_inexact() {
@@ -287,14 +170,46 @@ mod tests {
         snapshot.filter = Filter { error: Some("Time\nout".into()), ..Filter::default() };
         assert_eq!(flags(&snapshot, Selection::All), None, "a terminal would obey the line break");
     }
+    #[tokio::test]
+    async fn discard_needs_the_right_number() {
+        locally(async {
+            let (account, here, fields, _) = scanned(false).await;
+            let (_, page) = here.answer(here.page(&format!("/dead/discard?{fields}"))).await;
+            assert!(page.contains("<label for=\"typed\">To discard 1 dead-letter, type 1</label>"), "{page}");
+            let form = format!("{}&typed=2", confirmed(&page));
+            let (status, page) = here.answer(here.form_of("/dead/discard", &form)).await;
+            assert_eq!(status, StatusCode::OK);
+            assert!(page.contains("Nothing was done: to discard them, type 1."), "{page}");
+            assert_eq!(account.depth().total(), 2);
+        })
+        .await;
+    }
 
-    #[test]
-    fn only_the_exact_count_is_accepted() {
-        for typed in ["1200", " 1200 ", "1,200"] {
-            assert!(is_count(typed, 1_200), "{typed}");
-        }
-        for typed in ["", "1201", "12", "all", "1200.0", "1 200"] {
-            assert!(!is_count(typed, 1_200), "{typed}");
-        }
+    #[tokio::test]
+    async fn form_sent_again_leads_to_its_page() {
+        locally(async {
+            let (account, here, fields, _) = scanned(false).await;
+            let (_, page) = here.answer(here.page(&format!("/dead/redrive?{fields}"))).await;
+            for _ in 0..2 {
+                let response = here.response(here.form_of("/dead/redrive", &confirmed(&page))).await;
+                assert_eq!(response.status(), StatusCode::SEE_OTHER);
+                here.console.works.settled().await;
+                here.console.dead.set_snapshot(None);
+                assert_eq!(account.retried().len(), 1);
+            }
+        })
+        .await;
+    }
+    #[tokio::test]
+    async fn default_rate_is_no_flag() {
+        locally(async {
+            let (_, here, fields, key) = scanned(false).await;
+            for (rate, flag) in [("", ""), ("50/s", ""), ("20/s", " --rate=20/s")] {
+                let path = format!("/dead/redrive?{fields}&rate={rate}");
+                let (_, page) = here.answer(here.page(&path)).await;
+                assert!(page.contains(&format!("redrive --key={key}{flag}</code>")), "{rate}: {page}");
+            }
+        })
+        .await;
     }
 }

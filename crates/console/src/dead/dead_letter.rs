@@ -11,9 +11,10 @@ use comeback_operate::shown::{shown_json, shown_lines};
 use comeback_operate::{Answer as _, CommandName, Fact, Table, Unwatched};
 
 use crate::access::token;
-use crate::dead::parts::{snapshot, turn};
+use crate::dead::parts::snapshot;
 use crate::dead::state::{ReadAgain, scan_id};
 use crate::page::{Fields, Frame, Problem, Visit, ok};
+use crate::performer::turn;
 use crate::response::go_to;
 use crate::work::panicked;
 

@@ -8,7 +8,6 @@ use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::path::PathBuf;
 
-use askama::Template;
 use axum::body::Body;
 use axum::extract::multipart::{Field, MultipartError};
 use axum::extract::{FromRequest as _, Multipart};
@@ -22,11 +21,10 @@ use comeback_operate::{CommandName, Failure, Layout};
 use futures_util::stream::try_unfold;
 use sha2::{Digest as _, Sha256};
 
-use crate::access::token;
-use crate::change::{Asked, Offer};
-use crate::console::Console;
-use crate::dead::parts::{described, perform_in_turn, selection, snapshot};
-use crate::page::{Fields, Frame, Problem, Visit, ok};
+use crate::change::{ChangeForm, RequestedChange};
+use crate::dead::parts::{described, selection, snapshot};
+use crate::page::{Fields, Problem, Visit};
+use crate::performer::{ONCE, perform_in_background};
 use crate::response::go_to;
 use crate::work::WorkSummary;
 
@@ -54,21 +52,21 @@ pub(super) fn file_name(name: &str) -> Option<&str> {
 }
 
 pub(super) async fn export(visit: Visit, fields: Fields) -> Result<Response, Problem> {
-    let [once] = fields.required(["once"])?.map(ToOwned::to_owned);
+    let [once] = fields.required([ONCE])?.map(ToOwned::to_owned);
     let selection = selection(&fields)?;
     let snapshot = snapshot(&visit.console)?;
     let name = new_file_name("exported", visit.console.now());
     let title = format!("Export {}", described(&snapshot, &selection));
-    let summary = WorkSummary { file: Some(name.clone()), ..WorkSummary::new(title, "/dead", "/dead") };
-    perform_in_turn(&visit.console, &once, summary, |performer| async move {
+    let summary = WorkSummary {
+        file: Some(name.clone()),
+        reads_dead_letters: true,
+        ..WorkSummary::new(title, "/dead", "/dead")
+    };
+    perform_in_background(&visit.console, &once, summary, |performer| async move {
         let dead = &performer.console.dead;
         let snapshot = dead.snapshot_of(fields.get("scan"))?;
         let path = dead.folder().join(&name);
-        let exported = dead::export(&performer.operator().await?, &snapshot, &selection, &path).await;
-        if path.exists() {
-            dead.has_written(&name);
-        }
-        let (summary, end) = exported?;
+        let (summary, end) = dead::export(&performer.operator().await?, &snapshot, &selection, &path).await?;
         let mut layout = Layout::default();
         layout.line(summary);
         performer.screen.show(layout);
@@ -154,51 +152,26 @@ async fn store(mut part: Field<'_>, folder: &PathBuf) -> Result<(String, bool), 
     }
 }
 
-#[derive(Template)]
-#[template(path = "dead_import.html")]
-struct ImportPage {
-    frame: Frame,
-    file: String,
-    offer: Offer,
-    once: String,
-    command: String,
-}
-
-pub(super) async fn plan(visit: Visit) -> Result<Response, Problem> {
-    visit.refuse_if_read_only()?;
-    let fields = visit.query();
-    let file = fields.get("file").and_then(file_name).ok_or(Problem::Missing)?;
-    ok(&ImportPage {
-        offer: Offer::of(Ok(asked(file, &visit.console)), &visit.console).await,
-        frame: visit.frame("Import", None),
-        once: token(),
-        command: command(file, &visit.console),
-        file: file.to_owned(),
-    })
-}
-
-pub(super) async fn import(visit: Visit, form: Fields) -> Result<Response, Problem> {
-    let [digest, once, file] = form.required(["digest", "once", "file"])?;
-    let file = file_name(file).ok_or_else(Problem::incomplete)?.to_owned();
-    let summary = WorkSummary {
-        command: command(&file, &visit.console),
-        agreed: digest.to_owned(),
-        ..WorkSummary::new("Import", format!("/dead/import?file={file}"), "/dead")
-    };
-    perform_in_turn(&visit.console, once, summary, |performer| async move {
-        performer.change(asked(&file, &performer.console)).await
-    })
-}
-
-fn command(file: &str, console: &Console) -> String {
-    let path = console.dead.folder().join(file).display().to_string();
-    console.command(CommandName::Import, [path])
-}
-
-fn asked(file: &str, console: &Console) -> Box<dyn Asked> {
-    let file = console.dead.folder().join(file);
-    Box::new(Import { file, pace: Pace::FILE })
-}
+pub(super) static IMPORT: ChangeForm = ChangeForm {
+    path: "/dead/import",
+    title: "Import",
+    about: "The import records its progress beside the file. If it stops early, upload the same file again or run the \
+            command below: both continue where it stopped.",
+    command: CommandName::Import,
+    inputs: &[],
+    read: |form, visit, fields| {
+        visit.refuse_if_read_only()?;
+        let name = fields.get("file").and_then(file_name).ok_or(Problem::Missing)?;
+        let file = visit.console.dead.folder().join(name);
+        Ok(RequestedChange {
+            command: visit.console.command(form.command, [file.display().to_string()]),
+            change: Some(Ok(Box::new(Import { file, pace: Pace::FILE }))),
+            fields,
+            ..RequestedChange::default()
+        })
+    },
+    back: "/dead",
+};
 
 #[cfg(test)]
 mod tests {

@@ -36,7 +36,7 @@ pub(super) struct ReadAgain {
 }
 
 /// Reserves the dead-letter queue for one action until this value is dropped.
-pub(super) type Turn = OwnedMutexGuard<()>;
+pub(crate) type Turn = OwnedMutexGuard<()>;
 
 impl Dead {
     pub(crate) fn snapshot(&self) -> Option<Rc<Snapshot>> {
@@ -68,7 +68,7 @@ impl Dead {
     }
 
     /// Reserves the dead-letter queue for the action at `path`, unless another action has reserved it.
-    pub(super) fn turn(&self, path: &str) -> Option<Turn> {
+    pub(crate) fn turn(&self, path: &str) -> Option<Turn> {
         let turn = Arc::clone(&self.queue).try_lock_owned().ok()?;
         self.action.replace(path.to_owned());
         Some(turn)
@@ -95,12 +95,12 @@ impl Dead {
     }
 
     /// The folder where the server was started.
-    pub(super) fn folder(&self) -> PathBuf {
+    pub(crate) fn folder(&self) -> PathBuf {
         std::env::current_dir().unwrap_or_default()
     }
 }
 
 /// The id of a snapshot, for use in forms: the time of the scan, in milliseconds since 1970.
-pub(super) fn scan_id(snapshot: &Snapshot) -> String {
+pub(crate) fn scan_id(snapshot: &Snapshot) -> String {
     snapshot.at.as_millis().to_string()
 }

@@ -11,8 +11,7 @@ use comeback_operate::dead::{Filter, Selection, scan};
 use serde_json::json;
 
 use super::denied::{console, denied, sample, text};
-use super::{hidden, locally};
-use crate::response::encoded;
+use super::{confirmed, hidden, locally};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
@@ -158,10 +157,8 @@ async fn chosen_events_are_recalled_and_the_others_keep_waiting() {
             ] {
                 assert!(plan.contains(shown), "{shown}: {plan}");
             }
-            let fields = hidden(&plan, "fields").replace("&#38;", "&");
-            let [digest, once] = ["digest", "once"].map(|name| hidden(&plan, name));
-            let body = format!("digest={digest}&once={once}&fields={}", encoded(&fields));
-            let (status, answer) = here.answer(here.form_of(form, &body)).await;
+            let once = hidden(&plan, "once");
+            let (status, answer) = here.answer(here.form_of(form, &confirmed(&plan))).await;
             assert_eq!(status, StatusCode::SEE_OTHER, "{answer}");
             here.console.works.settled().await;
             let done = text(&here, &format!("/progress/{once}")).await;

@@ -2,10 +2,9 @@
 
 use axum::http::StatusCode;
 
-use super::{Setting, address, hidden};
+use super::{Setting, address, confirmed};
 use crate::console::Console;
 use crate::demonstration::Demonstration;
-use crate::response::encoded;
 
 /// Returns a demonstration console with a stopped clock. Only the console's own sleeps advance the clock.
 pub(super) async fn stopped() -> Setting {
@@ -82,10 +81,10 @@ async fn activity_shows_what_was_pressed() {
             let setting = stopped().await;
             assert!(page(&setting, "/activity").await.contains("no change was recorded"));
             let plan = page(&setting, "/pause?plan=yes&function=orders&reason=deploy+4711").await;
-            let fields = encoded(&hidden(&plan, "fields").replace("&#38;", "&"));
-            let [digest, once] = ["digest", "once"].map(|name| hidden(&plan, name));
-            let form = setting.form_of("/pause", &format!("digest={digest}&once={once}&fields={fields}"));
-            assert_eq!(setting.answer(form).await.0, StatusCode::SEE_OTHER);
+            assert_eq!(
+                setting.answer(setting.form_of("/pause", &confirmed(&plan))).await.0,
+                StatusCode::SEE_OTHER
+            );
             setting.console.works.settled().await;
             let text = page(&setting, "/activity").await;
             let row = "<td>ops</td><td>pause</td><td><a href=\"/function?name=orders\">orders</a></td>\
