@@ -38,9 +38,9 @@ pub trait OperatedDeployment {
     /// Fails with SQS's error code and message if SQS refuses `ChangeMessageVisibility`.
     fn recall(&self, receipt_handle: &str, timeout: Duration) -> Result<(), String>;
 
-    /// Ends the run as a violation of [`WorkingCommands`](crate::Invariant::WorkingCommands). Must not be called if a
-    /// fault or another operator explains the failure.
-    fn command_failed(&self, what: String);
+    /// Reports a command's failure, which violates [`WorkingCommands`](crate::Invariant::WorkingCommands) unless a fault
+    /// or another operator excuses it.
+    fn command_failed(&self, what: String, excused: bool);
 }
 
 impl fmt::Debug for dyn OperatedDeployment {

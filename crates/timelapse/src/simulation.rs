@@ -145,7 +145,8 @@ fn handle(account: &SimulatedAccount<World>, mut batch: Batch, watcher: &mut dyn
         watcher.decided(world.now.since(START), batch.event_of(outcome.message_id()), outcome);
     }
     let now = world.now;
-    world.log.reported(&report, |message_id| batch.event_of(message_id), now);
+    let logged = world.log.reported(&report, |message_id| batch.event_of(message_id), now);
+    world.oracle.check(logged);
     world.note_report(&report);
     let failures: Vec<&str> = report.batch_item_failures().collect();
     let kept = kept(&batch.event.records, &failures);

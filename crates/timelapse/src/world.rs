@@ -158,9 +158,9 @@ impl World {
 
     /// After each step, records removed messages, schedules the next poll if one is needed, and checks the queue.
     pub(crate) fn follow_up(&mut self) {
-        for (Carried { entry, origin }, removal) in std::mem::take(&mut self.queue.removals) {
-            self.oracle.removed(entry, origin.attempt.event, removal, self.now);
-            self.log.excuse(origin.attempt.event);
+        for (carried, removal) in std::mem::take(&mut self.queue.removals) {
+            self.oracle.removed(&carried, removal, self.now);
+            self.log.excuse(carried.event());
             self.tallies.minute(self.now).dead_lettered += 1;
         }
         if !self.mapping.poll_planned && self.can_receive() {
@@ -187,9 +187,9 @@ impl World {
             let comeback = attributes.and_then(|attributes| attributes.comeback.as_deref());
             // The handler ignores a garbled attribute, so the check ignores it too.
             let _ = comeback.map(|attribute| record.restore(attribute));
-            (carried.origin.attempt.event, record)
+            (carried.event(), record)
         });
-        std::mem::take(&mut self.log).true_log(stored)
+        std::mem::take(&mut self.log).ended(stored)
     }
 
     fn arrive(&mut self) {
@@ -243,9 +243,9 @@ impl World {
         let written = body.contains(r#""timestamp":"#).then_some(self.now);
         self.tallies.calls.add_carrying(ApiCall::SendMessage, body.len());
         let id = draw_id(&mut self.message_ids);
-        let entry = self.oracle.sent(id, attempt.event, self.now);
+        let history = self.oracle.sent(attempt.event, self.now);
         let error = body.contains(error.error_type).then_some(error.error_type);
-        let carried = Carried { entry, origin: Origin { attempt, flaw, written, asked, error } };
+        let carried = Carried { history, origin: Origin { attempt, flaw, written, asked, error } };
         let sent =
             self.enqueue(OutgoingMessage { id, body, delay: Duration::ZERO, attributes: None, carried });
         self.strike_retention(sent);
@@ -283,7 +283,7 @@ impl World {
 
     fn polled(&self, receipt: ReceiptHandle) -> Polled {
         let message = self.queue.message(receipt).expect("BUG: a message was received and is gone");
-        Polled { receipt, carried: message.carried }
+        Polled { receipt, carried: message.carried.clone() }
     }
 
     fn batch(&mut self, records: Vec<Record>, messages: Vec<Polled>) -> Batch {
@@ -335,8 +335,8 @@ impl World {
             policies: batch.environment.policies,
         };
         let messages = batch.messages.iter().zip(&batch.event.records).enumerate();
-        let messages =
-            messages.map(|(index, (message, record))| (message.carried, record, overlooked.contains(&index)));
+        let messages = messages
+            .map(|(index, (message, record))| (message.carried.clone(), record, overlooked.contains(&index)));
         self.oracle.started(start, messages, self.now);
         let Batch { started, clock, death, .. } = batch;
         self.current_batch = Some(CurrentBatch { messages: batch.messages.clone(), started, clock, death });
@@ -370,7 +370,7 @@ impl World {
 
     fn delete(&mut self, Polled { receipt, carried }: &Polled) {
         let body = self.queue.delete(*receipt);
-        self.oracle.deleted(carried.entry, carried.origin.attempt.event, body.is_some());
+        self.oracle.deleted(carried, body.is_some(), self.now);
         if let Some(body) = body {
             self.target.reuse(body);
         }

@@ -369,10 +369,10 @@ impl<T> SqsQueue<T> {
     /// Returns a message's data and the time when it becomes visible, or `None` if the message is not in flight.
     pub(crate) fn hidden(&self, receipt: ReceiptHandle) -> Option<(T, Timestamp)>
     where
-        T: Copy,
+        T: Clone,
     {
         let message = self.message(receipt).filter(|message| message.state == State::InFlight)?;
-        Some((message.carried, message.visible_at))
+        Some((message.carried.clone(), message.visible_at))
     }
 
     fn latest(&mut self, receipt: ReceiptHandle) -> Option<&mut QueuedMessage<T>> {
@@ -405,11 +405,11 @@ impl<T> SqsQueue<T> {
     /// it has a newer receipt.
     pub(crate) fn appear_early(&mut self, receipt: ReceiptHandle) -> Option<T>
     where
-        T: Copy,
+        T: Clone,
     {
         let message = self.latest(receipt).filter(|message| message.state == State::InFlight)?;
         message.state = State::Visible;
-        let carried = message.carried;
+        let carried = message.carried.clone();
         self.in_flight -= 1;
         self.visible.push_back(receipt);
         Some(carried)
@@ -430,10 +430,10 @@ impl<T> SqsQueue<T> {
     /// Removes the message for which [`send`](Self::send) returned this handle, as if its retention period had ended.
     pub(crate) fn expire_early(&mut self, sent: ReceiptHandle) -> Option<T>
     where
-        T: Copy,
+        T: Clone,
     {
         let message = self.messages.get(sent.slot).filter(|message| message.sent_as == sent.number)?;
-        let carried = message.carried;
+        let carried = message.carried.clone();
         self.remove(sent.slot, Removal::Expired);
         Some(carried)
     }

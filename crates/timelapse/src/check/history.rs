@@ -1,12 +1,11 @@
 //! The oracle's record of each message: its waits, its moves, and whether it has been settled (retried, dead-lettered
 //! or moved).
 
-use std::collections::HashMap;
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::time::Duration;
 
 use comeback_engine::Timestamp;
-use slab::Slab;
-use uuid::Uuid;
 
 use super::pauses::Boundaries;
 use crate::aws::agenda::START;
@@ -67,57 +66,79 @@ impl Origin {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct HistoryKey {
-    key: usize,
-    pub(super) id: Uuid,
-}
-
-/// The checks' data about a message, which the simulated queue stores with it.
-#[derive(Clone, Copy, Debug)]
+/// The checks' data about a message. The simulated queue and each batch with the message share it, so it lasts while
+/// anything can happen to the message.
+#[derive(Clone, Debug)]
 pub(crate) struct Carried {
-    pub(crate) entry: HistoryKey,
+    pub(crate) history: SharedHistory,
     pub(crate) origin: Origin,
 }
 
+pub(crate) type SharedHistory = Rc<RefCell<MessageHistory>>;
+
+/// What has happened to a message.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct MessageHistory {
-    pub(super) id: Uuid,
+pub(crate) struct MessageHistory {
     /// Earliest time for a re-invocation, given the visibility timeouts that handlers have set.
     pub(super) not_before: Timestamp,
-    pub(super) settled: bool,
+    /// How often the message was settled.
+    pub(super) settled: u32,
+    /// How often it may be settled after the first time, because of faults.
+    pub(super) excuses: u32,
     /// Earliest time at which the next `Invoke` call for the message is allowed.
     pub(super) no_invoke_before: Timestamp,
     /// True if SQS delivered the message while it was hidden, or if the data about its earlier waits was lost.
     pub(super) duplicated: bool,
-    /// True if the message, or an earlier copy, has lost the time at which it was first sent.
+    /// True if the message is gone, or if it or an earlier copy has lost the time at which it was first sent.
     pub(super) forgotten: bool,
     /// Time of the last receive by a handler that neither crashed nor ran out of time for its calls.
-    pub(super) seen: Timestamp,
-    pub(super) cut: bool,
+    pub(super) last_handled: Timestamp,
+    /// True if a fault ended its retention period early.
+    pub(super) retention_cut: bool,
     /// Number of policy changes in effect in the handler environment that last received the message.
     pub(super) policies: usize,
     pub(super) hops: Hops,
 }
 
+impl Carried {
+    pub(crate) fn event(&self) -> EventNumber {
+        self.origin.attempt.event
+    }
+
+    /// Records a duplicate delivery: another receiver already has this message.
+    pub(crate) fn duplicate(&self) {
+        self.excuse();
+        self.history.borrow_mut().duplicated = true;
+    }
+
+    /// Allows the message to be settled once more because of a fault.
+    pub(crate) fn excuse(&self) {
+        self.history.borrow_mut().excuses += 1;
+    }
+
+    pub(crate) fn cut_retention(&self) {
+        self.history.borrow_mut().retention_cut = true;
+    }
+}
+
 impl MessageHistory {
-    pub(super) fn new(id: Uuid, now: Timestamp) -> Self {
+    pub(super) fn new(now: Timestamp) -> Self {
         Self {
-            id,
-            not_before: now,
-            settled: false,
+            not_before: START,
+            settled: 0,
+            excuses: 0,
             no_invoke_before: now,
             duplicated: false,
             forgotten: false,
-            seen: now,
-            cut: false,
+            last_handled: now,
+            retention_cut: false,
             policies: 0,
             hops: Hops::default(),
         }
     }
 
-    pub(super) fn of_copy(self, id: Uuid, now: Timestamp) -> Self {
-        Self { id, settled: false, seen: now, ..self }
+    pub(super) fn of_copy(self, now: Timestamp) -> Self {
+        Self { settled: 0, excuses: 0, last_handled: now, ..self }
     }
 
     /// Records how many policy changes a handler knows of. A new one may change the message's wait.
@@ -128,9 +149,11 @@ impl MessageHistory {
         }
     }
 
-    /// Starts the history over, because a moved copy that has lost its `Comeback` attribute looks like a new message.
-    pub(super) fn forget(&mut self, now: Timestamp) {
-        *self = Self { duplicated: true, forgotten: true, ..Self::new(self.id, now) };
+    /// Forgets the waits of a message that is gone, or of a moved copy that has lost its `Comeback` attribute and so
+    /// looks like a new message.
+    pub(crate) fn forget(&mut self, now: Timestamp) {
+        let Self { settled, excuses, .. } = *self;
+        *self = Self { settled, excuses, duplicated: true, forgotten: true, ..Self::new(now) };
     }
 }
 
@@ -161,78 +184,12 @@ impl Hops {
     }
 }
 
-/// The histories of all messages in the queue. Also counts, for each message that may be settled again because of a
-/// fault, how often it was settled.
-#[derive(Debug, Default)]
-pub(super) struct MessageHistories {
-    histories: Slab<MessageHistory>,
-    /// Messages that may be settled again because of a fault. An entry outlives its message, because a handler may
-    /// still be working on it.
-    excused: HashMap<Uuid, Excused>,
-}
-
-#[derive(Debug, Default)]
-struct Excused {
-    made: u32,
-    excuses: u32,
-}
-
-impl MessageHistories {
-    pub(super) fn open(&mut self, history: MessageHistory) -> HistoryKey {
-        HistoryKey { id: history.id, key: self.histories.insert(history) }
-    }
-
-    pub(super) fn close(&mut self, entry: HistoryKey) -> MessageHistory {
-        self.histories.remove(entry.key)
-    }
-
-    pub(super) fn change(&mut self, entry: HistoryKey, change: impl FnOnce(&mut MessageHistory)) {
-        self.get(entry).map(change).unwrap_or_default();
-    }
-
-    pub(super) fn get(&mut self, entry: HistoryKey) -> Option<&mut MessageHistory> {
-        self.histories.get_mut(entry.key).filter(|history| history.id == entry.id)
-    }
-
-    /// Excuses the effect of a fault: the message may be retried, dead-lettered or moved once more.
-    pub(super) fn excuse(&mut self, entry: HistoryKey) {
-        let settled = self.get(entry).is_some_and(|history| history.settled);
-        let unexcused = Excused { made: u32::from(settled), excuses: 0 };
-        self.excused.entry(entry.id).or_insert(unexcused).excuses += 1;
-    }
-
-    /// Records that a message was settled. Returns how many times it has now been settled, and how many repetitions
-    /// are excused by faults.
-    pub(super) fn settle(&mut self, entry: HistoryKey) -> (u32, u32) {
-        let before = self.get(entry).map(|history| std::mem::replace(&mut history.settled, true));
-        match self.excused.get_mut(&entry.id) {
-            Some(excused) => {
-                excused.made += 1;
-                (excused.made, excused.excuses)
-            }
-            // A message that is gone has been settled.
-            None => (1 + u32::from(before != Some(false)), 0),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use rand::SeedableRng;
-    use rand::rngs::Xoshiro256PlusPlus;
-
     use super::*;
-    use crate::aws::draw_id;
 
     fn at(seconds: u64) -> Timestamp {
         Timestamp::from_secs(1_000 + seconds)
-    }
-
-    fn one() -> (MessageHistories, HistoryKey) {
-        let mut histories = MessageHistories::default();
-        let entry =
-            histories.open(MessageHistory::new(draw_id(&mut Xoshiro256PlusPlus::seed_from_u64(1)), at(0)));
-        (histories, entry)
     }
 
     #[test]
@@ -247,32 +204,5 @@ mod tests {
         let day = LATEST_DELIVERY.as_secs();
         assert_eq!(seen(at(day)), (3, None, asked, Some("Timeout")), "a new message");
         assert_eq!(seen(at(day + 1)), (0, Some(at(day + 1)), None, None), "a redriven one");
-    }
-
-    #[test]
-    fn settlings_and_excuses_are_counted() {
-        let (mut histories, message) = one();
-        assert_eq!(histories.settle(message), (1, 0));
-        assert_eq!(histories.settle(message), (2, 0));
-        histories.excuse(message);
-        assert_eq!(histories.settle(message), (2, 1));
-        assert_eq!(histories.settle(message), (3, 1));
-    }
-
-    #[test]
-    fn an_excuse_may_come_first_and_outlives_the_message() {
-        let (mut histories, message) = one();
-        histories.excuse(message);
-        assert_eq!(histories.settle(message), (1, 1));
-        histories.close(message);
-        assert_eq!(histories.settle(message), (2, 1));
-        assert_eq!(histories.settle(message), (3, 1));
-    }
-
-    #[test]
-    fn settling_a_deleted_message_needs_an_excuse() {
-        let (mut histories, message) = one();
-        histories.close(message);
-        assert_eq!(histories.settle(message), (2, 0));
     }
 }

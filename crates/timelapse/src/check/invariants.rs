@@ -1,8 +1,8 @@
-//! The checks of the [`Invariant`]s, in the order of the enum. `LogCheck::true_log` checks the last one.
+//! The checks of the [`Invariant`]s, in the order of the enum. A fault that excuses a violation is an argument.
 
 use std::time::Duration;
 
-use comeback_engine::{ReasonCode, Timestamp};
+use comeback_engine::{Location, Outcome, ReasonCode, Timestamp, WaitingMessage, WaitsFor, What};
 
 use super::handling::Handling;
 use super::history::Hops;
@@ -30,8 +30,14 @@ const ENVELOPE: usize = 256;
 const RECENTLY: Duration = Duration::from_secs(12 * 3_600);
 /// Maximum error in the time between two reads of the pauses: the clock may be off by 5 s at each.
 const SKEW: Duration = Duration::from_secs(10);
+/// Allowed difference between two due times for one wait, because two clocks may each be off by 5 s.
+const CLOCKS_DIFFER: Duration = Duration::from_secs(10);
 
 type Checked = Result<(), Broken>;
+
+/// The log's statement about a message: `Some(None)` if it is settled, and otherwise what it waits for, and the time of
+/// the newest line. `None` if there is no line.
+pub(super) type Said = Option<Option<(Timestamp, WaitsFor)>>;
 
 pub(super) fn none_vanishes(event: EventNumber, life: &LedgerEntry) -> Checked {
     Invariant::NoneVanishes.check(event, life.end().is_some(), || {
@@ -247,17 +253,19 @@ pub(super) fn cancelled_not_invoked(handling: &Handling<'_>, failed: Failed<'_>)
     })
 }
 
-/// Checks that a recall makes a message visible no later than `before`, and no earlier than `after_call`.
+/// Checks that a recall makes a message visible no later than `before`, and no earlier than `after_call`. A fault may
+/// excuse it.
 pub(super) fn recalls_shorten(
     event: EventNumber,
     now: Timestamp,
     [before, until]: [Timestamp; 2],
     after_call: Timestamp,
+    excused: bool,
 ) -> Checked {
     // Timeouts are whole seconds, rounded up.
     let is_longer = until >= before.saturating_add(Duration::from_secs(1));
     let is_too_early = now < after_call && until < after_call;
-    Invariant::RecallsShorten.check(event, !is_longer && !is_too_early, || {
+    Invariant::RecallsShorten.check(event, !is_longer && !is_too_early || excused, || {
         format!("recalled at {now} until {until}; hidden until {before}, after a call until {after_call}")
     })
 }
@@ -279,9 +287,71 @@ pub(super) fn lasting_requests(new: &Document, before: &Document, waits: Longest
     Ok(())
 }
 
-/// Returns the violation for a failed command. The caller has ruled out faults and other operators as the cause.
-pub(super) fn working_commands(failed: String) -> Checked {
-    Invariant::WorkingCommands.check(None, false, || failed)
+/// Refuses the failure of a command, unless a fault or another operator excuses it.
+pub(super) fn working_commands(failed: String, excused: bool) -> Checked {
+    Invariant::WorkingCommands.check(None, excused, || failed)
+}
+
+/// Checks what the log says of a message `before` and `after` the line about this outcome. If due times may change, the
+/// log may lack the latest one of a copy that was only moved again.
+pub(super) fn true_log(
+    event: EventNumber,
+    outcome: &Outcome<'_>,
+    [before, after]: [Said; 2],
+    now: Timestamp,
+    may_change: bool,
+) -> Checked {
+    let (waits_for, is_quiet) = (waits_for(outcome, now), outcome.only_moves_on());
+    if let Some((Some((_, said)), waits_for)) = before.zip(waits_for).filter(|_| is_quiet) {
+        Invariant::TrueLog.check(event, agree(said, waits_for) || may_change, || {
+            format!("the log says {said:?}, but its copy waits for {waits_for:?}")
+        })?;
+    }
+    let expected = match waits_for {
+        None => Some(None),
+        Some(_) if is_quiet || before == Some(None) => before,
+        // If two lines have the same time, either line may be the last.
+        Some(waits_for) => Some(before.flatten().max(Some((now, waits_for)))),
+    };
+    Invariant::TrueLog.check(event, after == expected, || {
+        format!("the log says {after:?}, the handler's last report was {expected:?}")
+    })
+}
+
+/// Returns what the message is waiting for; `None` if it was re-invoked or dead-lettered.
+fn waits_for(outcome: &Outcome<'_>, now: Timestamp) -> Option<WaitsFor> {
+    match outcome.what {
+        What::Defer { due, due_by: by, .. } => Some(WaitsFor::Due { due, by }),
+        What::Hold { .. } => Some(WaitsFor::Resume),
+        What::Keep { cause, not_before, .. } => {
+            let hidden_until = || Some(now.saturating_add(outcome.visibility_timeout()?));
+            let at = if outcome.location == Location::Moved { not_before } else { hidden_until() };
+            Some(WaitsFor::NextTry { cause, at })
+        }
+        What::Reinvoke { .. } | What::DeadLetter { .. } => None,
+    }
+}
+
+fn agree(said: WaitsFor, now: WaitsFor) -> bool {
+    match (said, now) {
+        (WaitsFor::Due { due: said, .. }, WaitsFor::Due { due, .. }) => {
+            due.since(said).max(said.since(due)) <= CLOCKS_DIFFER
+        }
+        // At least one report is about a hold or a failed call. Afterwards, the message waits for its due time.
+        _ => true,
+    }
+}
+
+/// Checks that a message that waits according to the log is on the queue, unless the queue itself has removed it.
+pub(super) fn logged_waits_are_real(
+    event: Option<EventNumber>,
+    message: &WaitingMessage,
+    is_on_queue: bool,
+    excused: bool,
+) -> Checked {
+    Invariant::TrueLog.check(event, is_on_queue || excused, || {
+        format!("the log says that it waits, but it is not on the queue: {message:?}")
+    })
 }
 
 #[cfg(test)]

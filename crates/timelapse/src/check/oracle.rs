@@ -2,15 +2,16 @@
 
 pub(super) mod calls;
 
+use std::cell::{RefCell, RefMut};
 use std::iter::once;
+use std::rc::Rc;
 use std::time::Duration;
 
 use comeback_engine::{HideUpTo, Policies, Policy, ReasonCode, Record, Timestamp};
-use uuid::Uuid;
 
 use super::Broken;
 use super::handling::{After, Handling, SeenMessage};
-use super::history::{Attempt, Carried, HistoryKey, MessageHistories, MessageHistory};
+use super::history::{Attempt, Carried, MessageHistory, SharedHistory};
 use super::invariants::{
     bounded_in_flight, few_receives, hops_end_in_time, kept_edits, lasting_requests, leaves_for_a_reason,
     longest_wait, no_stall, none_expires, none_vanishes, recalls_shorten, spaced_recalls, working_commands,
@@ -33,7 +34,6 @@ const RECENT_READ: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(crate) struct Oracle {
     pub(crate) ledger: Ledger,
-    histories: MessageHistories,
     scenario: Scenario,
     targets: Vec<String>,
     /// The policy for each target, initially and after each policy change.
@@ -66,9 +66,9 @@ struct CheckedBatch {
     messages: Vec<CheckedMessage>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct CheckedMessage {
-    entry: HistoryKey,
+    carried: Carried,
     seen: SeenMessage,
     /// True if the message lacks a field. The handler can then only report the message as failed.
     overlooked: bool,
@@ -91,7 +91,6 @@ impl Oracle {
         let all = once(policies).chain(scenario.changes.iter().map(|change| &change.policies));
         Self {
             ledger: Ledger::new(scenario.events),
-            histories: MessageHistories::default(),
             policies: all.map(of_each).collect(),
             targets,
             scenario: scenario.clone(),
@@ -105,7 +104,7 @@ impl Oracle {
         }
     }
 
-    fn check(&mut self, checked: Result<(), Broken>) {
+    pub(crate) fn check(&mut self, checked: Result<(), Broken>) {
         if let Err(broken) = checked {
             self.broken.get_or_insert(broken);
         }
@@ -128,41 +127,22 @@ impl Oracle {
         self.check(checked);
     }
 
-    pub(crate) fn sent(&mut self, id: Uuid, event: EventNumber, now: Timestamp) -> HistoryKey {
+    pub(crate) fn sent(&mut self, event: EventNumber, now: Timestamp) -> SharedHistory {
         self.ledger.carry(event).first_failure.get_or_insert(now);
-        self.histories.open(MessageHistory::new(id, now))
+        Rc::new(RefCell::new(MessageHistory::new(now)))
     }
 
-    /// Records a duplicate delivery: another receiver already has this message.
-    pub(crate) fn duplicated(&mut self, entry: HistoryKey) {
-        self.histories.excuse(entry);
-        self.histories.change(entry, |history| history.duplicated = true);
-    }
-
-    /// Allows a message to be settled a second time because of a fault.
-    pub(crate) fn excuse(&mut self, entry: HistoryKey) {
-        self.histories.excuse(entry);
-    }
-
-    pub(crate) fn cut_retention(&mut self, entry: HistoryKey) {
-        self.histories.change(entry, |history| history.cut = true);
-    }
-
-    pub(crate) fn removed(
-        &mut self,
-        entry: HistoryKey,
-        event: EventNumber,
-        removal: Removal,
-        now: Timestamp,
-    ) {
-        let MessageHistory { seen, cut, .. } = self.histories.close(entry);
-        let (reason, checked) = match removal {
-            Removal::ReceivedTooOften => ("max_receive_count", few_receives(event, now, seen, cut)),
-            Removal::Expired => ("expired", none_expires(event, now, seen, cut)),
+    pub(crate) fn removed(&mut self, carried: &Carried, removal: Removal, now: Timestamp) {
+        let event = carried.event();
+        let MessageHistory { last_handled, retention_cut, .. } = *carried.history.borrow();
+        let (reason, check): (_, fn(_, _, _, _) -> _) = match removal {
+            Removal::ReceivedTooOften => ("max_receive_count", few_receives),
+            Removal::Expired => ("expired", none_expires),
         };
-        self.check(checked);
+        self.check(check(event, now, last_handled, retention_cut));
         // A handler may still be working on the message, and may settle it.
-        self.histories.excuse(entry);
+        carried.excuse();
+        carried.history.borrow_mut().forget(now);
         self.ledger.life(event).dead_lettered.get_or_insert(reason);
         self.drop_carrier(event);
     }
@@ -170,24 +150,22 @@ impl Oracle {
     /// Records that an operator changed the time at which a hidden message becomes visible, from `before` to `until`.
     pub(crate) fn recalled(
         &mut self,
-        entry: HistoryKey,
-        event: EventNumber,
+        carried: &Carried,
         before: Timestamp,
         until: Timestamp,
         now: Timestamp,
     ) {
-        let Some(history) = self.histories.get(entry).filter(|history| !history.duplicated) else { return };
-        let checked = recalls_shorten(event, now, [before, until], history.no_invoke_before);
-        self.check(checked);
+        let MessageHistory { no_invoke_before, duplicated, .. } = *carried.history.borrow();
+        self.check(recalls_shorten(carried.event(), now, [before, until], no_invoke_before, duplicated));
     }
 
     /// Records that the event source mapping deletes a message; `is_gone` is false for a stale receipt handle.
-    pub(crate) fn deleted(&mut self, entry: HistoryKey, event: EventNumber, is_gone: bool) {
-        let was_settled = self.histories.get(entry).is_none_or(|history| history.settled);
-        self.check(leaves_for_a_reason(event, was_settled));
+    pub(crate) fn deleted(&mut self, carried: &Carried, is_gone: bool, now: Timestamp) {
+        let was_settled = carried.history.borrow().settled > 0;
+        self.check(leaves_for_a_reason(carried.event(), was_settled));
         if is_gone {
-            self.histories.close(entry);
-            self.drop_carrier(event);
+            carried.history.borrow_mut().forget(now);
+            self.drop_carrier(carried.event());
         }
     }
 
@@ -218,9 +196,9 @@ impl Oracle {
         messages: impl Iterator<Item = (Carried, &'a Record, bool)>,
         now: Timestamp,
     ) {
-        let message = |(carried, record, overlooked): (Carried, _, _)| CheckedMessage {
-            entry: carried.entry,
-            seen: self.seen(&start, carried, record, now),
+        let message = |(carried, record, overlooked)| CheckedMessage {
+            seen: seen(&start, &carried, record, now),
+            carried,
             overlooked,
             after: None,
             guard: None,
@@ -230,34 +208,6 @@ impl Oracle {
         };
         let messages = messages.map(message).collect();
         self.batch = Some(CheckedBatch { start, messages });
-    }
-
-    fn seen(&mut self, start: &Start, carried: Carried, record: &Record, now: Timestamp) -> SeenMessage {
-        let Carried { entry, origin } = carried;
-        let history = self.histories.get(entry);
-        let history = history.map(|history| {
-            if start.can_act {
-                history.seen = now;
-            }
-            if start.clock != start.received_at {
-                history.hops.excused += 1;
-            }
-            history.follow_policies(start.policies);
-            &*history
-        });
-        let first_sent = record.moved.as_ref().map_or(record.sent, |moved| moved.sent);
-        let counts_as_new = history.is_none_or(|history| history.forgotten);
-        let origin = if counts_as_new { origin.of_new_message(first_sent) } else { origin };
-        SeenMessage {
-            origin,
-            receive_count: record.receive_count,
-            first_receive: record.first_receive,
-            sent: record.sent,
-            first_sent,
-            bytes: record.body.len(),
-            not_before: history.map_or(START, |history| history.not_before),
-            held_until: history.and_then(|history| history.hops.held_until),
-        }
     }
 
     pub(crate) fn pauses_written(&mut self, text: &str, now: Timestamp) {
@@ -272,9 +222,8 @@ impl Oracle {
         self.check(added);
     }
 
-    /// Records that an operator's command failed, with neither a fault nor another operator to blame.
-    pub(crate) fn command_failed(&mut self, what: String) {
-        self.check(working_commands(what));
+    pub(crate) fn command_failed(&mut self, what: String, excused: bool) {
+        self.check(working_commands(what, excused));
     }
 
     /// Records that the handler has tried to read the pauses. It got the pauses as of `read`; `None` means that the
@@ -325,8 +274,7 @@ impl Oracle {
     /// Records that SQS keeps all messages in the batch, because the handler crashed or the deletion was lost.
     pub(crate) fn kept_after_all(&mut self) {
         let settled = self.batch().messages.iter().filter(|message| message.settled);
-        let settled: Vec<HistoryKey> = settled.map(|message| message.entry).collect();
-        settled.into_iter().for_each(|entry| self.histories.excuse(entry));
+        settled.for_each(|message| message.carried.excuse());
     }
 
     fn batch(&self) -> &CheckedBatch {
@@ -341,11 +289,16 @@ impl Oracle {
         &self.batch().messages[position]
     }
 
+    fn history(&self, position: usize) -> RefMut<'_, MessageHistory> {
+        self.message(position).carried.history.borrow_mut()
+    }
+
     /// Changes the oracle's data about each copy of this message in the batch, except overlooked copies.
     fn mark(&mut self, position: usize, change: impl Fn(&mut CheckedMessage)) {
-        let entry = self.message(position).entry;
+        let history = Rc::clone(&self.message(position).carried.history);
         let copies = self.batch_mut().messages.iter_mut();
-        copies.filter(|copy| copy.entry == entry && !copy.overlooked).for_each(change);
+        let of_it = |copy: &&mut CheckedMessage| Rc::ptr_eq(&copy.carried.history, &history);
+        copies.filter(of_it).filter(|copy| !copy.overlooked).for_each(change);
     }
 
     fn mark_after(&mut self, position: usize, after: After) {
@@ -365,6 +318,33 @@ impl Oracle {
             policy: &self.policies[start.policies][self.scenario.target_of(event)],
             between_reads: self.between_reads,
         }
+    }
+}
+
+fn seen(
+    start: &Start,
+    Carried { history, origin }: &Carried,
+    record: &Record,
+    now: Timestamp,
+) -> SeenMessage {
+    let history = &mut *history.borrow_mut();
+    if start.can_act {
+        history.last_handled = now;
+    }
+    if start.clock != start.received_at {
+        history.hops.excused += 1;
+    }
+    history.follow_policies(start.policies);
+    let first_sent = record.moved.as_ref().map_or(record.sent, |moved| moved.sent);
+    SeenMessage {
+        origin: if history.forgotten { origin.of_new_message(first_sent) } else { *origin },
+        receive_count: record.receive_count,
+        first_receive: record.first_receive,
+        sent: record.sent,
+        first_sent,
+        bytes: record.body.len(),
+        not_before: history.not_before,
+        held_until: history.hops.held_until,
     }
 }
 

@@ -18,7 +18,7 @@ use crate::scenario::Scenario;
 pub(crate) const IDLE: Duration = Duration::from_secs(600);
 pub(crate) const LIFE: Duration = Duration::from_secs(7_200);
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Polled {
     pub(crate) receipt: ReceiptHandle,
     pub(crate) carried: Carried,
@@ -72,13 +72,13 @@ impl Batch {
     }
 
     pub(crate) fn events(&self) -> impl Iterator<Item = EventNumber> {
-        self.messages.iter().map(|message| message.carried.origin.attempt.event)
+        self.messages.iter().map(|message| message.carried.event())
     }
 
     pub(crate) fn event_of(&self, message_id: &str) -> EventNumber {
         let index = self.event.records.iter().position(|record| record.message_id == message_id);
         let index = index.expect("BUG: a message of another batch");
-        self.messages[index].carried.origin.attempt.event
+        self.messages[index].carried.event()
     }
 }
 
@@ -100,7 +100,7 @@ impl CurrentBatch {
     }
 
     pub(super) fn event(&self, position: usize) -> EventNumber {
-        self.messages[position].carried.origin.attempt.event
+        self.messages[position].carried.event()
     }
 }
 

@@ -93,7 +93,7 @@ impl Service for World {
         let lost = self.refuse(Fault::DeadLetterLost, &events, "", "no answer in time");
         if lost.is_err() {
             for position in positions {
-                self.oracle.excuse(self.current_batch().messages[position].carried.entry);
+                self.current_batch().messages[position].carried.excuse();
             }
         }
         lost.map(|()| vec![Ok(()); dead_lettered.len()])
@@ -211,16 +211,17 @@ impl World {
         let mut attributes =
             QueuedAttributes { comeback: Some(copy.attribute.as_str().into()), trace_header };
         let id = draw_id(&mut self.copy_ids);
-        let entry = self.oracle.moved(position, copy.delay, id, self.now);
+        let history = self.oracle.moved(position, copy.delay, self.now);
         if self.strike_attribute(copy, origin.attempt.event, &mut attributes) {
-            self.oracle.attribute_lost(entry, self.now);
+            // The attribute held all data about earlier waits.
+            history.borrow_mut().forget(self.now);
             // A copy of an old record counts as a redriven event, which has another key in the log.
             if origin.written.is_some_and(|written| self.now.since(written) > A_DAY) {
                 self.log.excuse(origin.attempt.event);
             }
         }
         let body = self.target.copy(&copy.record.body);
-        let (attributes, carried) = (Some(Box::new(attributes)), Carried { entry, origin });
+        let (attributes, carried) = (Some(Box::new(attributes)), Carried { history, origin });
         self.enqueue(OutgoingMessage { id, body, delay: copy.delay, attributes, carried });
         self.tallies.moves += 1;
         let hide_up_to =

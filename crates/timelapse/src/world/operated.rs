@@ -43,8 +43,7 @@ impl World {
         let hidden = ReceiptHandle::parse(handle).and_then(|receipt| self.queue.hidden(receipt));
         self.queue.change_visibility(self.now, &mut self.agenda, handle, timeout)?;
         if let Some((carried, before)) = hidden {
-            let (entry, event) = (carried.entry, carried.origin.attempt.event);
-            self.oracle.recalled(entry, event, before, self.now.saturating_add(timeout), self.now);
+            self.oracle.recalled(&carried, before, self.now.saturating_add(timeout), self.now);
         }
         Ok(())
     }
@@ -78,7 +77,7 @@ impl OperatedDeployment for SimulatedAccount<World> {
         self.service.borrow_mut().recall(receipt_handle, timeout)
     }
 
-    fn command_failed(&self, what: String) {
-        self.service.borrow_mut().oracle.command_failed(what);
+    fn command_failed(&self, what: String, excused: bool) {
+        self.service.borrow_mut().oracle.command_failed(what, excused);
     }
 }

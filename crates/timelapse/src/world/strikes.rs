@@ -59,16 +59,16 @@ impl World {
     }
 
     pub(super) fn expire_early(&mut self, sent: ReceiptHandle) {
-        if let Some(Carried { entry, origin }) = self.queue.expire_early(sent) {
-            self.oracle.cut_retention(entry);
-            self.dice.note(Fault::RetentionEnded, [origin.attempt.event]);
+        if let Some(carried) = self.queue.expire_early(sent) {
+            carried.cut_retention();
+            self.dice.note(Fault::RetentionEnded, [carried.event()]);
         }
     }
 
     pub(super) fn strike_messages(&mut self, messages: &mut Vec<Polled>, records: &mut Vec<Record>) {
         for index in 0..messages.len() {
-            let Polled { receipt, carried } = messages[index];
-            let event = carried.origin.attempt.event;
+            let Polled { receipt, carried } = messages[index].clone();
+            let event = carried.event();
             if self.dice.strikes(Fault::ReceiveCountHigh, self.now, [event]) {
                 records[index].receive_count += 1;
             }
@@ -82,15 +82,15 @@ impl World {
                     let (slot, index, agenda) = (receipt.slot, records.len(), &mut self.agenda);
                     let copy = self.queue.hand_out(self.now, slot, agenda);
                     self.queue.show(copy, records, index);
+                    self.duplicate(&carried);
                     messages.push(Polled { receipt: copy, carried });
-                    self.duplicate(carried);
                 } else {
                     let after = Duration::from_secs_f64(10f64.powf(rng.random_range(-2.0..3.5)));
                     self.plan(after, Occurrence::AppearsEarly(receipt));
                 }
             } else if self.dice.strikes(Fault::StaleReceiptHandle, self.now, [event]) {
                 self.queue.make_stale(receipt, &mut self.agenda);
-                self.oracle.excuse(carried.entry);
+                carried.excuse();
             }
         }
     }
@@ -98,13 +98,13 @@ impl World {
     /// Makes a hidden message visible early, unless the message's state has changed since the fault struck.
     pub(super) fn appear_early(&mut self, receipt: ReceiptHandle) {
         if let Some(carried) = self.queue.appear_early(receipt) {
-            self.duplicate(carried);
+            self.duplicate(&carried);
         }
     }
 
-    fn duplicate(&mut self, Carried { entry, origin }: Carried) {
-        self.dice.note(Fault::DuplicateDelivery, [origin.attempt.event]);
-        self.oracle.duplicated(entry);
+    fn duplicate(&mut self, carried: &Carried) {
+        self.dice.note(Fault::DuplicateDelivery, [carried.event()]);
+        carried.duplicate();
     }
 
     /// Returns the time on the handler's clock, which is up to 5 s off if [`ClockSkew`](Fault::ClockSkew) strikes.

@@ -399,12 +399,15 @@ fn cancelled_event_is_not_invoked() {
 
 #[test]
 fn recalls_only_shorten() {
-    let event = EventNumber(7);
-    let check = |until, after_call| recalls_shorten(event, at(10.0), [at(60.0), at(until)], at(after_call));
+    let recall = |until, after_call, excused| {
+        recalls_shorten(EventNumber(7), at(10.0), [at(60.0), at(until)], at(after_call), excused)
+    };
+    let check = |until, after_call| recall(until, after_call, false);
     assert_eq!((check(10.0, 10.0), check(60.999, 0.0)), (Ok(()), Ok(())), "rounded up");
     assert_eq!(invariant(check(61.0, 0.0)), Invariant::RecallsShorten, "it is longer");
     assert_eq!(invariant(check(59.0, 60.0)), Invariant::RecallsShorten, "within the hour of a call");
     assert_eq!(check(60.0, 60.0), Ok(()));
+    assert_eq!(recall(59.0, 60.0, true), Ok(()), "a fault excuses it");
 }
 
 #[test]
@@ -438,7 +441,8 @@ fn duplicates_need_an_excuse_each() {
 
 #[test]
 fn failed_command_breaks_an_invariant() {
-    let broken = working_commands("pause failed".into()).unwrap_err();
+    assert_eq!(working_commands("pause failed".into(), true), Ok(()));
+    let broken = working_commands("pause failed".into(), false).unwrap_err();
     assert_eq!((broken.invariant, &*broken.detail), (Invariant::WorkingCommands, "pause failed"));
 }
 

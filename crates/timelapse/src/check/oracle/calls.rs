@@ -1,17 +1,18 @@
 //! Records the handler's calls and the responses to them, and checks the invariants that a call can break.
 
+use std::cell::RefCell;
 use std::ops::RangeInclusive;
+use std::rc::Rc;
 use std::time::Duration;
 
 use comeback_engine::{DeadLetter, ReasonCode, Timestamp};
 use comeback_envelope::{Metadata, open};
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use uuid::Uuid;
 
 use super::{CheckedMessage, Oracle};
 use crate::check::handling::{After, Handling, LONGEST_AFTER_UNANSWERED};
-use crate::check::history::{Attempt, HistoryKey, MessageHistory};
+use crate::check::history::{Attempt, SharedHistory};
 use crate::check::invariants::{
     allow_list, attempts_by_one, cancelled_not_invoked, due_time, explained_duplicates, fewest_hops,
     longest_wait, max_age, max_retries, none_would_vanish, pause_ends_nothing, paused_not_invoked,
@@ -37,22 +38,21 @@ impl Oracle {
     /// Checks a visibility timeout that the handler set as a wait, not to protect its next call.
     pub(super) fn check_hiding(&mut self, position: usize, hidden_for: Duration) {
         let handling = self.handling(position);
-        let CheckedMessage { entry, after, .. } = *self.message(position);
-        if let Some(after) = after {
+        if let Some(after) = self.message(position).after {
             self.check(hidden_within(&handling, hidden_for, &handling.after_call(after, hidden_for)));
         } else if !handling.may_be_kept(hidden_for) {
             let not_before = handling.not_before(hidden_for);
             self.check(longest_wait(&handling, hidden_for, handling.latest_due()));
-            self.histories.change(entry, |history| history.not_before = history.not_before.max(not_before));
+            let mut history = self.history(position);
+            history.not_before = history.not_before.max(not_before);
         }
     }
 
     pub(crate) fn hidden(&mut self, position: usize, until: Timestamp) {
-        let CheckedMessage { entry, seen, after, settled, hidden_until, reason, .. } =
-            *self.message(position);
+        let CheckedMessage { seen, after, settled, hidden_until, reason, .. } = *self.message(position);
         // A dead-letter does not count: if its response is lost, the handler assumes that SQS refused it.
         let is_moved = settled && reason.is_none();
-        let is_duplicated = self.histories.get(entry).is_none_or(|history| history.duplicated);
+        let is_duplicated = self.history(position).duplicated;
         // If the deletion of the original is lost, the original comes back at `until`.
         if is_moved && after != Some(After::Unanswered) {
             let earliest = hidden_until.unwrap_or(until);
@@ -60,7 +60,7 @@ impl Oracle {
         }
         self.mark(position, |copy| copy.hidden_until = Some(until));
         if after >= Some(After::Unanswered) {
-            self.histories.change(entry, |history| history.no_invoke_before = until);
+            self.history(position).no_invoke_before = until;
         }
     }
 
@@ -103,7 +103,7 @@ impl Oracle {
     /// Records that an `Invoke` call got no response; `accepted` is true if Lambda accepted the call.
     pub(crate) fn invoke_unanswered(&mut self, position: usize, accepted: bool, now: Timestamp) {
         if accepted {
-            self.histories.excuse(self.message(position).entry);
+            self.message(position).carried.excuse();
         } else {
             self.space(position, now);
         }
@@ -118,12 +118,12 @@ impl Oracle {
 
     /// Checks the time since the previous `Invoke` call for the message, and sets the earliest time for the next one.
     fn space(&mut self, position: usize, now: Timestamp) {
-        let CheckedMessage { entry, seen, .. } = *self.message(position);
-        let back = self.back(position);
-        let Some(history) = self.histories.get(entry) else { return };
+        let (event, back) = (self.message(position).carried.event(), self.back(position));
+        let mut history = self.history(position);
         let earliest = std::mem::replace(&mut history.no_invoke_before, back);
-        let is_duplicated = history.duplicated;
-        self.check(spaced_invokes(seen.origin.attempt.event, now, earliest, is_duplicated));
+        let checked = spaced_invokes(event, now, earliest, history.duplicated);
+        drop(history);
+        self.check(checked);
     }
 
     /// Records and checks a dead-letter. `original` is the message's body, or `None` if the message is no longer in
@@ -192,14 +192,8 @@ impl Oracle {
         Ok(())
     }
 
-    pub(crate) fn moved(
-        &mut self,
-        position: usize,
-        delay: Duration,
-        copy: Uuid,
-        now: Timestamp,
-    ) -> HistoryKey {
-        let CheckedMessage { entry, seen, after, .. } = *self.message(position);
+    pub(crate) fn moved(&mut self, position: usize, delay: Duration, now: Timestamp) -> SharedHistory {
+        let CheckedMessage { seen, after, .. } = *self.message(position);
         let event = seen.origin.attempt.event;
         let handling = self.handling(position);
         let clock = handling.now;
@@ -207,11 +201,7 @@ impl Oracle {
         let after_failure = handling.longest_after_failure();
         let after_unanswered = handling.shortest_after_unanswered();
         let boundaries = handling.known.boundaries(clock);
-        let mut history = self.histories.get(entry).map_or_else(
-            // Another receiver has removed the message from the queue in the meantime.
-            || MessageHistory { duplicated: true, forgotten: true, ..MessageHistory::new(copy, clock) },
-            |history| *history,
-        );
+        let mut history = self.history(position).of_copy(now);
         if after.is_some() {
             let unanswered = after == Some(After::Unanswered);
             let longest = if unanswered { LONGEST_AFTER_UNANSWERED } else { after_failure };
@@ -229,19 +219,14 @@ impl Oracle {
         self.check(fewest_hops(event, &history.hops, clock, delay));
         self.ledger.faults.duplicate_moves += u64::from(self.settle(position));
         let back = self.back(position);
-        self.histories.change(entry, |original| original.no_invoke_before = back);
+        self.history(position).no_invoke_before = back;
         self.ledger.carry(event);
-        self.histories.open(history.of_copy(copy, now))
-    }
-
-    /// Records that a moved copy has lost its message attribute, which held all data about earlier waits.
-    pub(crate) fn attribute_lost(&mut self, copy: HistoryKey, now: Timestamp) {
-        self.histories.change(copy, |history| history.forget(now));
+        Rc::new(RefCell::new(history))
     }
 
     /// Records that SQS accepted a move's copy, but the handler got no response.
     pub(crate) fn move_unanswered(&mut self, position: usize) {
-        self.histories.excuse(self.message(position).entry);
+        self.message(position).carried.excuse();
         self.mark_after(position, After::LostCopy);
     }
 
@@ -249,10 +234,12 @@ impl Oracle {
     fn settle(&mut self, position: usize) -> bool {
         self.mark_after(position, After::Failure);
         self.mark(position, |copy| copy.settled = true);
-        let CheckedMessage { entry, seen, .. } = *self.message(position);
-        let (times, excuses) = self.histories.settle(entry);
-        self.check(explained_duplicates(seen.origin.attempt.event, times, excuses));
-        times > 1
+        let mut history = self.history(position);
+        history.settled += 1;
+        let (settled, excuses) = (history.settled, history.excuses);
+        drop(history);
+        self.check(explained_duplicates(self.message(position).carried.event(), settled, excuses));
+        settled > 1
     }
 }
 

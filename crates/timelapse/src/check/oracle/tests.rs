@@ -1,14 +1,11 @@
 //! Most of these tests make calls that the real handler never makes, because the calls break an invariant.
 
 use comeback_engine::{Attribute, DeadLetter, Policy, Settings};
-use rand::SeedableRng;
-use rand::rngs::Xoshiro256PlusPlus;
 
 use super::super::Invariant;
 use super::super::history::Origin;
 use super::*;
 use crate::TARGET_ARN;
-use crate::aws::draw_id;
 use crate::faults::records::UNLISTED_ARN;
 use crate::operators::MakeOperators;
 
@@ -21,16 +18,11 @@ fn at(seconds: u64) -> Timestamp {
     START.saturating_add(Duration::from_secs(seconds))
 }
 
-fn id(number: u64) -> Uuid {
-    draw_id(&mut Xoshiro256PlusPlus::seed_from_u64(number))
-}
-
 /// An event whose first invocation has failed, and a handler that has received the event's message.
 struct Fixture {
     oracle: Oracle,
-    entry: HistoryKey,
+    carried: Carried,
     reads: Reads,
-    origin: Origin,
     sent: Timestamp,
 }
 
@@ -47,11 +39,11 @@ impl Fixture {
         let mut oracle =
             Oracle::new(&Scenario { events: 1, operators, ..Scenario::default() }, &policy.into());
         oracle.arrived(EVENT, START);
-        let entry = oracle.sent(id(1), EVENT, START);
+        let carried = Carried { history: oracle.sent(EVENT, START), origin: ORIGIN };
         oracle.invocation_ended(EVENT, false, START);
         let reads = oracle.environment_made();
-        let mut fixture = Self { oracle, entry, reads, origin: ORIGIN, sent: START };
-        fixture.receive(fixture.entry, 1, at(0));
+        let mut fixture = Self { oracle, carried, reads, sent: START };
+        fixture.receive(1, at(0));
         fixture
     }
 
@@ -59,11 +51,11 @@ impl Fixture {
     fn due() -> Self {
         let mut fixture = Self::new();
         fixture.hide(1);
-        fixture.receive(fixture.entry, 2, at(2));
+        fixture.receive(2, at(2));
         fixture
     }
 
-    fn receive(&mut self, entry: HistoryKey, receive_count: u32, now: Timestamp) {
+    fn receive(&mut self, receive_count: u32, now: Timestamp) {
         let record = Record {
             message_id: "m-0".into(),
             receipt_handle: String::new(),
@@ -77,8 +69,7 @@ impl Fixture {
         };
         let reads = self.reads.clone();
         let start = Start { received_at: now, clock: now, can_act: true, reads, policies: 0 };
-        let carried = Carried { entry, origin: self.origin };
-        self.oracle.started(start, std::iter::once((carried, &record, false)), now);
+        self.oracle.started(start, std::iter::once((self.carried.clone(), &record, false)), now);
     }
 
     fn hide(&mut self, seconds: u64) {
@@ -115,11 +106,12 @@ impl Fixture {
         self.oracle.dead_lettered(0);
     }
 
-    fn send_again(&mut self, seconds: u64, now: Timestamp) -> HistoryKey {
+    /// Moves the message, and returns the copy.
+    fn send_again(&mut self, seconds: u64, now: Timestamp) -> Carried {
         let delay = Duration::from_secs(seconds);
         self.guard();
         self.oracle.moves(0, delay, false);
-        self.oracle.moved(0, delay, id(2), now)
+        Carried { history: self.oracle.moved(0, delay, now), origin: ORIGIN }
     }
 
     fn broken(&self) -> Option<Invariant> {
@@ -148,7 +140,7 @@ fn dead_letter_body(retries_made: u64, payload: &str) -> String {
 fn a_retry_of_a_due_message_breaks_nothing() {
     let mut fixture = Fixture::due();
     fixture.invoke(FUNCTION, &envelope(&payload()));
-    fixture.oracle.deleted(fixture.entry, EVENT, true);
+    fixture.oracle.deleted(&fixture.carried, true, at(2));
     assert_eq!(fixture.broken(), None, "the re-invocation carries it on");
 }
 
@@ -188,7 +180,7 @@ fn a_function_that_is_or_may_be_paused() {
         fixture.hide(1);
         fixture.oracle.read_pauses(read, Timestamp::from_millis(at(3_700).as_millis() - tried_ago));
         fixture.reads = fixture.oracle.finished();
-        fixture.receive(fixture.entry, 2, at(3_700));
+        fixture.receive(2, at(3_700));
         fixture.invoke(FUNCTION, &envelope(&payload()));
         fixture.broken()
     };
@@ -230,7 +222,7 @@ fn an_invoke_within_the_hiding_of_the_one_before() {
         fixture.invoke(FUNCTION, &envelope(&payload()));
         fixture.oracle.kept_after_all();
         fixture.reads = fixture.oracle.finished();
-        fixture.receive(fixture.entry, 3, at(after));
+        fixture.receive(3, at(after));
         fixture.guard();
         fixture.oracle.reinvokes(0, FUNCTION, &envelope(&payload()));
         fixture.oracle.reinvoked(0, at(after));
@@ -309,12 +301,12 @@ fn a_chain_restarts_only_in_an_old_copy_without_its_attribute() {
     for (sent, forgotten, right) in [(day + 1, true, 1), (day + 1, false, 4), (day, true, 4)] {
         for attempt in [1, 4] {
             let mut fixture = Fixture::new();
-            fixture.origin.attempt.number = 3;
+            fixture.carried.origin.attempt.number = 3;
             fixture.sent = at(sent);
             if forgotten {
-                fixture.oracle.attribute_lost(fixture.entry, at(sent));
+                fixture.carried.history.borrow_mut().forget(at(sent));
             }
-            fixture.receive(fixture.entry, 2, at(day));
+            fixture.receive(2, at(day));
             let since = if right == 1 { at(sent) } else { START }.as_secs();
             let metadata = format!(r#""attempt":{attempt},"initial_timestamp":{since}"#);
             let first = format!(r#""attempt":1,"initial_timestamp":{}"#, START.as_secs());
@@ -353,7 +345,7 @@ fn an_untrue_or_unknown_reason() {
 #[test]
 fn a_message_deleted_without_a_call() {
     let mut fixture = Fixture::new();
-    fixture.oracle.deleted(fixture.entry, EVENT, true);
+    fixture.oracle.deleted(&fixture.carried, true, at(2));
     assert_eq!(fixture.broken(), Some(Invariant::LeavesForAReason));
 }
 
@@ -361,7 +353,7 @@ fn a_message_deleted_without_a_call() {
 fn a_move_that_ends_with_its_backoff_breaks_nothing() {
     let mut fixture = Fixture::new();
     fixture.send_again(1, at(0));
-    fixture.oracle.deleted(fixture.entry, EVENT, true);
+    fixture.oracle.deleted(&fixture.carried, true, at(2));
     assert_eq!(fixture.broken(), None);
 }
 
@@ -383,7 +375,7 @@ fn a_moved_original_shown_or_invoked_too_early() {
         let mut fixture = Fixture::new();
         fixture.hide(3_661);
         fixture.oracle.moves(0, Duration::from_secs(1), false);
-        fixture.oracle.moved(0, Duration::from_secs(1), id(2), at(0));
+        fixture.oracle.moved(0, Duration::from_secs(1), at(0));
         assert_eq!(fixture.broken(), None);
         fixture
     };
@@ -399,7 +391,7 @@ fn a_moved_original_shown_or_invoked_too_early() {
         let mut fixture = moved();
         fixture.oracle.kept_after_all();
         fixture.reads = fixture.oracle.finished();
-        fixture.receive(fixture.entry, 2, at(after));
+        fixture.receive(2, at(after));
         fixture.guard();
         fixture.oracle.reinvokes(0, FUNCTION, &envelope(&payload()));
         fixture.oracle.reinvoked(0, at(after));
@@ -429,10 +421,10 @@ fn more_hops_than_a_wait_takes() {
     // After a failed call, the wait may be longer, but must not be split into moves that last a second each.
     fixture.guard();
     fixture.oracle.reinvokes(0, FUNCTION, &envelope(&payload()));
-    let mut copy = fixture.send_again(1, at(2));
+    fixture.carried = fixture.send_again(1, at(2));
     for (now, broken) in [(3, None), (4, Some(Invariant::FewestHops))] {
-        fixture.receive(copy, 2, at(now));
-        copy = fixture.send_again(1, at(now));
+        fixture.receive(2, at(now));
+        fixture.carried = fixture.send_again(1, at(now));
         assert_eq!(fixture.broken(), broken, "at {now} s");
     }
 }
@@ -462,11 +454,11 @@ fn a_hop_that_ends_after_its_due_time() {
 #[test]
 fn a_message_that_is_removed_though_it_was_seen() {
     let removed = |removal, hours: u64, cut: bool| {
-        let Fixture { mut oracle, entry, .. } = Fixture::new();
+        let Fixture { mut oracle, carried, .. } = Fixture::new();
         if cut {
-            oracle.cut_retention(entry);
+            carried.cut_retention();
         }
-        oracle.removed(entry, EVENT, removal, at(hours * 3_600));
+        oracle.removed(&carried, removal, at(hours * 3_600));
         oracle.broken.map(|broken| broken.invariant)
     };
     for (removal, broken) in
@@ -489,7 +481,7 @@ fn a_line_with_a_handle_after_a_call_or_without_a_hiding() {
     let mut moved = Fixture::new();
     moved.hide(3_661);
     moved.oracle.moves(0, Duration::from_secs(1), false);
-    moved.oracle.moved(0, Duration::from_secs(1), id(2), at(0));
+    moved.oracle.moved(0, Duration::from_secs(1), at(0));
     moved.oracle.may_be_recalled(0, at(0));
     assert_eq!(moved.broken(), Some(Invariant::SpacedInvokes));
 }
@@ -500,8 +492,22 @@ fn a_recall_that_shows_a_message_within_the_hour_of_a_call() {
         let mut fixture = Fixture::due();
         fixture.invoke_unanswered(false, at(2));
         fixture.hide(3_600);
-        fixture.oracle.recalled(fixture.entry, EVENT, at(3_602), at(until), at(5));
+        fixture.oracle.recalled(&fixture.carried, at(3_602), at(until), at(5));
         fixture.broken()
     };
     assert_eq!((recalled(3_602), recalled(3_601)), (None, Some(Invariant::RecallsShorten)));
+}
+
+#[test]
+fn a_gone_message_settled_again() {
+    for (excuse, broken) in [(true, None), (false, Some(Invariant::ExplainedDuplicates))] {
+        let mut fixture = Fixture::due();
+        fixture.invoke(FUNCTION, &envelope(&payload()));
+        if excuse {
+            fixture.carried.excuse();
+        }
+        fixture.oracle.deleted(&fixture.carried, true, at(2));
+        fixture.invoke(FUNCTION, &envelope(&payload()));
+        assert_eq!(fixture.broken(), broken, "{excuse}");
+    }
 }

@@ -127,7 +127,7 @@ impl AtWork {
         true
     }
 
-    /// Reports the command's change. If nothing explains the command's failure, ends the run with a violation.
+    /// Reports the command's change or failure.
     fn judge(&self, ended: &Working, ending: Ending) {
         match ending {
             Ending::Done { what, recalled } => {
@@ -136,15 +136,16 @@ impl AtWork {
                     made.send((what, recalled)).ok();
                 }
             }
-            Ending::Failed(failure) if !self.is_explained(ended) => {
-                self.run.command_failed(format!("{:?}: {failure}", ended.command));
+            Ending::Failed(failure) => {
+                let what = format!("{:?}: {failure}", ended.command);
+                self.run.command_failed(what, self.is_excused(ended));
             }
-            Ending::Failed(_) | Ending::NothingToDo | Ending::Killed => {}
+            Ending::NothingToDo | Ending::Killed => {}
         }
     }
 
-    /// Returns true if a fault, or someone else's change to the pauses or policies, may explain the command's failure.
-    fn is_explained(&self, ended: &Working) -> bool {
+    /// Returns true if a fault, or someone else's change to the pauses or policies, may excuse the command's failure.
+    fn is_excused(&self, ended: &Working) -> bool {
         let began = START.saturating_add(ended.command.at);
         let state = self.aws.state();
         let versions = state.parameters.get(Sample::PAUSES).map(|it| &it.versions[..]).unwrap_or_default();
