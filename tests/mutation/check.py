@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """Plants bugs in a copy of the tree, one at a time, and shows the tests that catch each. Each patch in this folder is a bug.
 
+A patch may begin with lines like `Breaks: a chain has at most MAX_RETRIES retries`. It counts as caught once simulations have
+reported each of these invariants as broken. For each invariant, at least one patch has such a line.
+
     check.py [NAME...]  plants all bugs, or those whose names contain a NAME; takes a few minutes
-    check.py --planted  checks only that each patch still applies
+    check.py --planted  checks only that each patch still applies, and that each invariant has one
 
 Fails if no test catches a bug, if a bug cannot be planted or does not compile, or if the tests fail without one.
 """
@@ -27,13 +30,14 @@ SUITES = {
     "moves": ["runs", "moves::"],
     "pauses": ["runs", "pauses::"],
     "retries": ["runs", "retries::"],
+    "limits": ["runs", "every_limit"],
     "chaos": ["runs", "chaos::"],
     "operators": ["operators"],
 }
 
 
 def main():
-    problems = [problem for problem in map(cannot_be_planted, PATCHES) if problem]
+    problems = [problem for problem in map(cannot_be_planted, PATCHES) if problem] + unmatched_invariants()
     if problems:
         sys.exit("\n".join(problems))
     names = sys.argv[1:]
@@ -45,7 +49,7 @@ def main():
     shutil.rmtree(tree, ignore_errors=True)
     # The copies get new modification times. With the old ones, cargo would reuse a build that contains a planted bug.
     shutil.copytree(ROOT, tree, symlinks=True, ignore=NOT_COPIED, copy_function=shutil.copy)
-    failed = [name for suite in SUITES for name in failed_tests(tree, suite)]
+    failed = [name for suite in SUITES for name in failed_tests(tree, suite)[0]]
     if failed:
         sys.exit(f"these tests fail without any bug planted: {', '.join(failed)}")
     escaped = [patch.stem for patch in planted if not is_caught(tree, patch)]
@@ -61,16 +65,34 @@ def cannot_be_planted(patch):
     name = patch.relative_to(ROOT)
     return (
         f"{name} no longer applies: {applied.stderr.strip()}\n"
-        f"  make its change by hand, run `git diff -- crates > {name}`, and undo the change"
+        f"  make its change by hand, run `git diff -- crates > {name}`, undo the change, and put back the lines `Breaks: …`"
     )
+
+
+def broken_by(patch):
+    """Returns the invariants that the patch names: those that a simulation must report as broken by the bug."""
+    return set(re.findall(r"^Breaks: (.+)$", patch.read_text(), re.MULTILINE))
+
+
+def unmatched_invariants():
+    text = (ROOT / "crates/timelapse/src/check.rs").read_text()
+    invariants = set(re.findall(r'^    \w+ = "(.+)",$', re.sub(r"\\\n *", "", text), re.MULTILINE))
+    broken = set().union(*map(broken_by, PATCHES))
+    no_bug = [f"no bug is planted that breaks: {invariant}" for invariant in sorted(invariants - broken)]
+    return no_bug + [f"not an invariant: {name}" for name in sorted(broken - invariants)]
 
 
 def is_caught(tree, patch):
     if apply(tree, patch).returncode != 0:
         sys.exit(f"{patch.name} applies to the tree but not to its copy")
+    missing = broken_by(patch)
+    # The engine's tests check no invariants.
+    suites = [suite for suite in SUITES if not missing or suite != "engine"]
     try:
-        for suite in SUITES:
-            if tests := failed_tests(tree, suite):
+        for suite in suites:
+            tests, output = failed_tests(tree, suite)
+            missing -= set(re.findall(r"^broken with seed \d+ at \S+: (.+)$", output, re.MULTILINE))
+            if tests and not missing:
                 shown = ", ".join(tests[:3]) + (", …" if len(tests) > 3 else "")
                 print(f"{patch.stem.replace('-', ' ')}: {len(tests)} tests of {suite} fail: {shown}", flush=True)
                 return True
@@ -99,7 +121,7 @@ def failed_tests(tree, suite):
     failed = sorted(set(re.findall(r"^    (\S+)$", run.stdout.rpartition("\nfailures:\n")[2], re.MULTILINE)))
     if run.returncode != 0 and not failed:
         sys.exit(f"{' '.join(command)} did not get as far as its tests:\n{run.stdout}{run.stderr}")
-    return failed
+    return failed, run.stdout + run.stderr
 
 
 main()

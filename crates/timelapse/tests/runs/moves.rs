@@ -65,6 +65,19 @@ fn bounded_messages_in_flight_delay_no_event() {
     assert!((0.95..1.05).contains(&(late / early)), "{late} and {early} ms");
 }
 
+/// At its limit in flight, SQS withholds messages. Here, the limit is the bound on what the handler keeps in flight.
+#[test]
+fn limit_equal_to_the_bound_stalls_nothing() {
+    let scenario = Scenario {
+        events: 500,
+        arrival_spread: HOUR,
+        in_flight_limit: 2 * 40 + 2 * 10,
+        ..Scenario::default()
+    };
+    let summary = summary(&scenario, Settings { maximum_concurrency: 2, ..hiding(HideUpTo::UpTo(40)) });
+    assert_eq!(summary.delivered, 500);
+}
+
 #[test]
 fn without_room_only_the_handlers_messages_are_in_flight() {
     let scenario = Scenario { events: 500, ..Scenario::default() };
