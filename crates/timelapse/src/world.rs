@@ -324,7 +324,7 @@ impl World {
             }
             _ => self.mapping.end(self.now, key),
         }
-        let overlooked = self.strike_fields(&mut batch);
+        self.strike_fields(&mut batch);
         batch.restore();
         let start = Start {
             received_at: batch.started,
@@ -334,10 +334,8 @@ impl World {
             reads: batch.environment.reads.clone(),
             policies: batch.environment.policies,
         };
-        let messages = batch.messages.iter().zip(&batch.event.records).enumerate();
-        let messages = messages
-            .map(|(index, (message, record))| (message.carried.clone(), record, overlooked.contains(&index)));
-        self.oracle.started(start, messages, self.now);
+        let carried = batch.messages.iter().map(|message| message.carried.clone());
+        self.oracle.started(start, carried.zip(&batch.event.records), self.now);
         let Batch { started, clock, death, .. } = batch;
         self.current_batch = Some(CurrentBatch { messages: batch.messages.clone(), started, clock, death });
         batch

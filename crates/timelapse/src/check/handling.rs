@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use comeback_engine::{HANDLER_TIMEOUT, Jitter, Policy, Timestamp};
 
-use super::history::{Origin, Window};
+use super::history::{After, Origin, Window};
 use super::pauses::{Failed, KnownPauses};
 use super::{HOLD, SECOND};
 use crate::event::EventNumber;
@@ -23,17 +23,6 @@ const AFTER_UNANSWERED: RangeInclusive<Duration> = Duration::from_secs(3_600)..=
 const INVOKE_TIME: Duration = Duration::from_secs(20);
 /// Longest time that a message may wait if the handler got no response to a re-invocation and then moved the message.
 pub(super) const LONGEST_AFTER_UNANSWERED: Duration = Duration::from_secs(7_200 + INVOKE_TIME.as_secs());
-
-/// A failed call for a message; worse failures compare as greater.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum After {
-    /// A re-invocation failed, or a dead-letter could not be sent.
-    Failure,
-    /// A re-invocation got no response.
-    Unanswered,
-    /// A move failed, and its copy may have been accepted.
-    LostCopy,
-}
 
 /// A message as the handler sees it, with the oracle's data about it.
 #[derive(Clone, Copy, Debug)]

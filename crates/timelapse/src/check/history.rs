@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
-use comeback_engine::Timestamp;
+use comeback_engine::{ReasonCode, Timestamp};
 
 use super::pauses::Boundaries;
 use crate::aws::agenda::START;
@@ -98,6 +98,32 @@ pub(crate) struct MessageHistory {
     /// Number of policy changes in effect in the handler environment that last received the message.
     pub(super) policies: usize,
     pub(super) hops: Hops,
+    pub(super) latest: LatestBatch,
+}
+
+/// What happened to a message in the latest batch with it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LatestBatch {
+    /// The worst failure that is possible after the handler's calls for the message. `None` if the handler has only
+    /// set visibility timeouts.
+    pub(super) after: Option<After>,
+    /// Time until which the handler has hidden the message; `None` if it has not hidden the message.
+    pub(super) hidden_until: Option<Timestamp>,
+    /// True if AWS accepted a re-invocation, a dead-letter or a copy of the message, even if the response was lost.
+    pub(super) is_settled: bool,
+    /// The reason in the message's dead-letter.
+    pub(super) reason: Option<ReasonCode>,
+}
+
+/// A failed call for a message; worse failures compare as greater.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum After {
+    /// A re-invocation failed, or a dead-letter could not be sent.
+    Failure,
+    /// A re-invocation got no response.
+    Unanswered,
+    /// A move failed, and its copy may have been accepted.
+    LostCopy,
 }
 
 impl Carried {
@@ -134,7 +160,13 @@ impl MessageHistory {
             retention_cut: false,
             policies: 0,
             hops: Hops::default(),
+            latest: LatestBatch::default(),
         }
+    }
+
+    /// Records the worst failure that is now possible.
+    pub(super) fn may_fail(&mut self, after: After) {
+        self.latest.after = self.latest.after.max(Some(after));
     }
 
     pub(super) fn of_copy(self, now: Timestamp) -> Self {

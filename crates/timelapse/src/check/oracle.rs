@@ -7,11 +7,11 @@ use std::iter::once;
 use std::rc::Rc;
 use std::time::Duration;
 
-use comeback_engine::{HideUpTo, Policies, Policy, ReasonCode, Record, Timestamp};
+use comeback_engine::{HideUpTo, Policies, Policy, Record, Timestamp};
 
 use super::Broken;
-use super::handling::{After, Handling, SeenMessage};
-use super::history::{Attempt, Carried, MessageHistory, SharedHistory};
+use super::handling::{Handling, SeenMessage};
+use super::history::{After, Attempt, Carried, LatestBatch, MessageHistory, SharedHistory};
 use super::invariants::{
     bounded_in_flight, few_receives, hops_end_in_time, kept_edits, lasting_requests, leaves_for_a_reason,
     longest_wait, no_stall, none_expires, none_vanishes, recalls_shorten, spaced_recalls, working_commands,
@@ -70,18 +70,8 @@ struct CheckedBatch {
 struct CheckedMessage {
     carried: Carried,
     seen: SeenMessage,
-    /// True if the message lacks a field. The handler can then only report the message as failed.
-    overlooked: bool,
-    /// The worst failure that is possible after the handler's calls for the message. `None` if the handler has only
-    /// set visibility timeouts.
-    after: Option<After>,
     /// The last requested visibility timeout, if it could protect a re-invocation or a move. It is checked later.
     guard: Option<Duration>,
-    /// Time until which the handler has hidden the message; `None` if it has not hidden the message.
-    hidden_until: Option<Timestamp>,
-    /// True if AWS accepted a re-invocation, a dead-letter or a copy of the message, even if the response was lost.
-    settled: bool,
-    reason: Option<ReasonCode>,
 }
 
 impl Oracle {
@@ -189,22 +179,15 @@ impl Oracle {
         self.scenario.operators.is_some()
     }
 
-    /// Records the start of a batch. Each message's flag is true if a fault removed a field from the message.
     pub(crate) fn started<'a>(
         &mut self,
         start: Start,
-        messages: impl Iterator<Item = (Carried, &'a Record, bool)>,
+        messages: impl Iterator<Item = (Carried, &'a Record)>,
         now: Timestamp,
     ) {
-        let message = |(carried, record, overlooked)| CheckedMessage {
-            seen: seen(&start, &carried, record, now),
-            carried,
-            overlooked,
-            after: None,
-            guard: None,
-            hidden_until: None,
-            settled: false,
-            reason: None,
+        let message = |(carried, record)| {
+            let seen = seen(&start, &carried, record, now);
+            CheckedMessage { carried, seen, guard: None }
         };
         let messages = messages.map(message).collect();
         self.batch = Some(CheckedBatch { start, messages });
@@ -245,18 +228,19 @@ impl Oracle {
     /// Checks that a message is hidden, and has been neither re-invoked nor moved. The handler's log contains the
     /// message's receipt handle, so an operator may use it to make the message visible early.
     pub(crate) fn may_be_recalled(&mut self, position: usize, now: Timestamp) {
-        let CheckedMessage { seen, after, settled, reason, hidden_until, .. } = *self.message(position);
-        let is_called = after >= Some(After::Unanswered) || settled && reason.is_none();
+        let LatestBatch { after, hidden_until, is_settled, reason } = self.history(position).latest;
+        let is_called = after >= Some(After::Unanswered) || is_settled && reason.is_none();
         let is_hidden = hidden_until.is_some_and(|until| until > now);
-        self.check(spaced_recalls(seen.origin.attempt.event, is_called, is_hidden));
+        self.check(spaced_recalls(self.message(position).carried.event(), is_called, is_hidden));
     }
 
     /// Records the end of the handler's batch, checks the remaining visibility timeouts, and returns the pauses that
     /// were read.
     pub(crate) fn finished(&mut self) -> Reads {
         for position in 0..self.batch().messages.len() {
-            let CheckedMessage { guard, settled, after, .. } = *self.message(position);
-            let Some(hidden_for) = guard.filter(|_| !settled && after < Some(After::Unanswered)) else {
+            let LatestBatch { after, is_settled, .. } = self.history(position).latest;
+            let guard = self.message(position).guard;
+            let Some(hidden_for) = guard.filter(|_| !is_settled && after < Some(After::Unanswered)) else {
                 continue;
             };
             if self.batch().start.can_act {
@@ -273,8 +257,8 @@ impl Oracle {
 
     /// Records that SQS keeps all messages in the batch, because the handler crashed or the deletion was lost.
     pub(crate) fn kept_after_all(&mut self) {
-        let settled = self.batch().messages.iter().filter(|message| message.settled);
-        settled.for_each(|message| message.carried.excuse());
+        let is_settled = |message: &&CheckedMessage| message.carried.history.borrow().latest.is_settled;
+        self.batch().messages.iter().filter(is_settled).for_each(|message| message.carried.excuse());
     }
 
     fn batch(&self) -> &CheckedBatch {
@@ -291,18 +275,6 @@ impl Oracle {
 
     fn history(&self, position: usize) -> RefMut<'_, MessageHistory> {
         self.message(position).carried.history.borrow_mut()
-    }
-
-    /// Changes the oracle's data about each copy of this message in the batch, except overlooked copies.
-    fn mark(&mut self, position: usize, change: impl Fn(&mut CheckedMessage)) {
-        let history = Rc::clone(&self.message(position).carried.history);
-        let copies = self.batch_mut().messages.iter_mut();
-        let of_it = |copy: &&mut CheckedMessage| Rc::ptr_eq(&copy.carried.history, &history);
-        copies.filter(of_it).filter(|copy| !copy.overlooked).for_each(change);
-    }
-
-    fn mark_after(&mut self, position: usize, after: After) {
-        self.mark(position, |copy| copy.after = copy.after.max(Some(after)));
     }
 
     fn handling(&self, position: usize) -> Handling<'_> {
@@ -328,6 +300,7 @@ fn seen(
     now: Timestamp,
 ) -> SeenMessage {
     let history = &mut *history.borrow_mut();
+    history.latest = LatestBatch::default();
     if start.can_act {
         history.last_handled = now;
     }

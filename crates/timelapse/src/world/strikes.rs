@@ -141,10 +141,9 @@ impl World {
         None
     }
 
-    /// Removes a field from randomly chosen messages, and returns the indexes of those messages.
-    pub(super) fn strike_fields(&mut self, batch: &mut Batch) -> Vec<usize> {
+    /// Removes a field from randomly chosen messages.
+    pub(super) fn strike_fields(&mut self, batch: &mut Batch) {
         let mut struck = None;
-        let mut overlooked = Vec::new();
         for (index, event) in batch.events().enumerate() {
             let Some(rng) = self.dice.roll(Fault::IncompleteMessage, self.now) else { continue };
             let messages = struck.get_or_insert_with(|| sqs_messages(batch));
@@ -152,13 +151,11 @@ impl World {
             let parent = messages[index].pointer_mut(parent).and_then(Value::as_object_mut);
             parent.expect("BUG: a message and its attributes are objects").remove(name);
             self.dice.note(Fault::IncompleteMessage, [event]);
-            overlooked.push(index);
         }
         batch.struck = struck.map(|messages| {
             let event = json!({ "Records": messages }).to_string();
             BatchEvent::read(&event).expect("BUG: it was just written")
         });
-        overlooked
     }
 }
 

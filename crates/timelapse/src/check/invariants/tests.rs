@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 use comeback_engine::{HideUpTo, Jitter, Policy, Settings};
 use comeback_envelope::Metadata;
 
-use super::super::handling::{After, SeenMessage};
-use super::super::history::{Attempt, Origin, Window};
+use super::super::handling::SeenMessage;
+use super::super::history::{After, Attempt, Origin, Window};
 use super::super::oracle::calls::{dead_lettered_for, hidden_within, retried};
 use super::super::oracle::{most_in_flight, write};
 use super::super::pauses::{KnownPauses, WrittenValues, between_reads};

@@ -10,9 +10,9 @@ use comeback_envelope::{Metadata, open};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{CheckedMessage, Oracle};
-use crate::check::handling::{After, Handling, LONGEST_AFTER_UNANSWERED};
-use crate::check::history::{Attempt, SharedHistory};
+use super::Oracle;
+use crate::check::handling::{Handling, LONGEST_AFTER_UNANSWERED};
+use crate::check::history::{After, Attempt, LatestBatch, SharedHistory};
 use crate::check::invariants::{
     allow_list, attempts_by_one, cancelled_not_invoked, due_time, explained_duplicates, fewest_hops,
     longest_wait, max_age, max_retries, none_would_vanish, pause_ends_nothing, paused_not_invoked,
@@ -38,7 +38,8 @@ impl Oracle {
     /// Checks a visibility timeout that the handler set as a wait, not to protect its next call.
     pub(super) fn check_hiding(&mut self, position: usize, hidden_for: Duration) {
         let handling = self.handling(position);
-        if let Some(after) = self.message(position).after {
+        let after = self.history(position).latest.after;
+        if let Some(after) = after {
             self.check(hidden_within(&handling, hidden_for, &handling.after_call(after, hidden_for)));
         } else if !handling.may_be_kept(hidden_for) {
             let not_before = handling.not_before(hidden_for);
@@ -49,25 +50,28 @@ impl Oracle {
     }
 
     pub(crate) fn hidden(&mut self, position: usize, until: Timestamp) {
-        let CheckedMessage { seen, after, settled, hidden_until, reason, .. } = *self.message(position);
+        let mut history = self.history(position);
+        let LatestBatch { after, hidden_until, is_settled, reason } = history.latest;
         // A dead-letter does not count: if its response is lost, the handler assumes that SQS refused it.
-        let is_moved = settled && reason.is_none();
-        let is_duplicated = self.history(position).duplicated;
+        let is_moved = is_settled && reason.is_none();
+        history.latest.hidden_until = Some(until);
+        if after >= Some(After::Unanswered) {
+            history.no_invoke_before = until;
+        }
+        let is_duplicated = history.duplicated;
+        drop(history);
         // If the deletion of the original is lost, the original comes back at `until`.
         if is_moved && after != Some(After::Unanswered) {
             let earliest = hidden_until.unwrap_or(until);
-            self.check(spaced_invokes(seen.origin.attempt.event, until, earliest, is_duplicated));
-        }
-        self.mark(position, |copy| copy.hidden_until = Some(until));
-        if after >= Some(After::Unanswered) {
-            self.history(position).no_invoke_before = until;
+            let event = self.message(position).carried.event();
+            self.check(spaced_invokes(event, until, earliest, is_duplicated));
         }
     }
 
     pub(crate) fn reinvokes(&mut self, position: usize, function_arn: &str, payload: &str) {
         self.write_payload(position);
         self.check(self.reinvocation(position, function_arn, payload));
-        self.mark_after(position, After::Failure);
+        self.history(position).may_fail(After::Failure);
     }
 
     fn reinvocation(&self, position: usize, function_arn: &str, payload: &str) -> Result<(), Broken> {
@@ -87,7 +91,7 @@ impl Oracle {
     }
 
     fn write_payload(&mut self, position: usize) {
-        let event = self.message(position).seen.origin.attempt.event;
+        let event = self.message(position).carried.event();
         event.write_payload(self.scenario.payload_size, &mut self.payload);
     }
 
@@ -107,13 +111,13 @@ impl Oracle {
         } else {
             self.space(position, now);
         }
-        self.mark_after(position, After::Unanswered);
+        self.history(position).may_fail(After::Unanswered);
     }
 
     /// Returns the time at which the message becomes visible again.
     fn back(&self, position: usize) -> Timestamp {
         let unhidden = self.batch().start.received_at.saturating_add(UNHIDDEN);
-        self.message(position).hidden_until.unwrap_or(unhidden)
+        self.history(position).latest.hidden_until.unwrap_or(unhidden)
     }
 
     /// Checks the time since the previous `Invoke` call for the message, and sets the earliest time for the next one.
@@ -134,8 +138,9 @@ impl Oracle {
         let reason =
             reason.and_then(|reason| ReasonCode::ALL.into_iter().find(|it| it.name() == reason.value));
         self.check(self.dead_letter(position, reason, &dead_letter.body, original));
-        self.mark(position, |copy| copy.reason = reason);
-        self.mark_after(position, After::Failure);
+        let mut history = self.history(position);
+        history.latest.reason = reason;
+        history.may_fail(After::Failure);
     }
 
     fn dead_letter(
@@ -168,9 +173,9 @@ impl Oracle {
 
     pub(crate) fn dead_lettered(&mut self, position: usize) {
         self.ledger.faults.duplicate_dead_letters += u64::from(self.settle(position));
-        let CheckedMessage { seen, reason, .. } = *self.message(position);
+        let (event, reason) = (self.message(position).carried.event(), self.history(position).latest.reason);
         if let Some(reason) = reason {
-            self.ledger.life(seen.origin.attempt.event).dead_lettered.get_or_insert(reason.name());
+            self.ledger.life(event).dead_lettered.get_or_insert(reason.name());
         }
     }
 
@@ -181,27 +186,26 @@ impl Oracle {
 
     fn move_of(&self, position: usize, delay: Duration, altered: bool) -> Result<(), Broken> {
         let handling = self.handling(position);
-        let CheckedMessage { guard, after, .. } = *self.message(position);
-        let guard = guard.unwrap_or_default();
+        let guard = self.message(position).guard.unwrap_or_default();
         let allowed = *handling.before_call().start()..=handling.longest_of_original(guard);
         hidden_within(&handling, guard, &allowed)?;
         payload_verbatim(handling.event(), (!altered).then_some(()), "a copy that differs")?;
-        if after.is_none() && !handling.may_be_kept(delay) {
+        if self.history(position).latest.after.is_none() && !handling.may_be_kept(delay) {
             longest_wait(&handling, delay, handling.latest_due())?;
         }
         Ok(())
     }
 
     pub(crate) fn moved(&mut self, position: usize, delay: Duration, now: Timestamp) -> SharedHistory {
-        let CheckedMessage { seen, after, .. } = *self.message(position);
-        let event = seen.origin.attempt.event;
         let handling = self.handling(position);
         let clock = handling.now;
         let longest_keep = handling.longest_keep(delay);
         let after_failure = handling.longest_after_failure();
         let after_unanswered = handling.shortest_after_unanswered();
         let boundaries = handling.known.boundaries(clock);
+        let event = handling.event();
         let mut history = self.history(position).of_copy(now);
+        let after = history.latest.after;
         if after.is_some() {
             let unanswered = after == Some(After::Unanswered);
             let longest = if unanswered { LONGEST_AFTER_UNANSWERED } else { after_failure };
@@ -227,14 +231,14 @@ impl Oracle {
     /// Records that SQS accepted a move's copy, but the handler got no response.
     pub(crate) fn move_unanswered(&mut self, position: usize) {
         self.message(position).carried.excuse();
-        self.mark_after(position, After::LostCopy);
+        self.history(position).may_fail(After::LostCopy);
     }
 
     /// Records that AWS accepted a call that settles the message; returns true if it had already accepted one.
     fn settle(&mut self, position: usize) -> bool {
-        self.mark_after(position, After::Failure);
-        self.mark(position, |copy| copy.settled = true);
         let mut history = self.history(position);
+        history.may_fail(After::Failure);
+        history.latest.is_settled = true;
         history.settled += 1;
         let (settled, excuses) = (history.settled, history.excuses);
         drop(history);

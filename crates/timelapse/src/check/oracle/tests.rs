@@ -69,7 +69,7 @@ impl Fixture {
         };
         let reads = self.reads.clone();
         let start = Start { received_at: now, clock: now, can_act: true, reads, policies: 0 };
-        self.oracle.started(start, std::iter::once((self.carried.clone(), &record, false)), now);
+        self.oracle.started(start, std::iter::once((self.carried.clone(), &record)), now);
     }
 
     fn hide(&mut self, seconds: u64) {
