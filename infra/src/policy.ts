@@ -58,9 +58,6 @@ export interface WaitingProps {
 /** The default maximum concurrency of the handler and of its event source mapping. */
 export const DEFAULT_MAX_CONCURRENCY = SETTINGS.MAXIMUM_CONCURRENCY.default;
 
-/** The maximum length of a glob and of a dead-letter's `errorType`, in characters. */
-const LONGEST_GLOB = 256;
-
 const PROPERTIES = {
   ...VARIABLES,
   metrics: 'METRICS',
@@ -70,6 +67,14 @@ const PROPERTIES = {
 
 type Property = keyof typeof PROPERTIES;
 type Ranged = 'maxAge' | 'maxRetries' | 'baseBackoff' | 'maxBackoff' | 'hideUpTo' | 'maxConcurrency';
+
+/** The range of a setting. A plain number has no unit. */
+interface Range {
+  min: number;
+  max: number;
+  range: string;
+  unit?: string;
+}
 
 /** Returns a property's name for messages, such as `maxAge (MAX_AGE)`. */
 function label(property: Property): string {
@@ -189,11 +194,11 @@ function checkRange(
   property: Ranged,
   value: string,
   refusals: Refusals,
-  { min, max, range } = SETTINGS[PROPERTIES[property]],
+  { min, max, range, unit }: Range = SETTINGS[PROPERTIES[property]],
 ): void {
   if (isOutside(value, min, max)) {
-    const unit = ['maxAge', 'baseBackoff', 'maxBackoff'].includes(property) ? ' s' : '';
-    refusals.push(`${label(property)} is ${value}${unit}; it must be ${range}`);
+    const given = unit === undefined ? value : `${value} ${unit}`;
+    refusals.push(`${label(property)} is ${given}; it must be ${range}`);
   }
 }
 
@@ -254,8 +259,9 @@ function globProblem(glob: string): string | undefined {
   if (/\p{Cs}/u.test(known)) {
     return 'it must be well-formed Unicode';
   }
-  if (known.length > LONGEST_GLOB) {
-    return `it has ${known.length} characters, and must have at most ${LONGEST_GLOB}`;
+  const { characters } = SETTINGS.NON_RETRYABLE_ERRORS;
+  if (known.length > characters) {
+    return `it has ${known.length} characters, and must have at most ${characters}`;
   }
   // CloudFormation replaces other characters with `?`, which would match more than intended.
   return /^[ -~]*$/.test(known) ? undefined : 'it must be ASCII; write ? for any other character';

@@ -13,8 +13,8 @@ use crate::record::{Attribute, Record};
 /// Maximum size of an SQS message including its attributes, in bytes. Source: SQS quotas, 1 MiB since August 2025.
 pub const SQS_MESSAGE_BYTES: usize = 1_048_576;
 
-/// Maximum number of characters in the value of an attribute that the handler adds for filtering.
-const ATTRIBUTE_CHARACTERS: usize = 256;
+/// Maximum number of characters in the value of an attribute that is added to a dead-letter for filtering.
+pub const ATTRIBUTE_CHARACTERS: usize = 256;
 
 /// The reason for dead-lettering an event: a code for programs, and an explanation for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -69,7 +69,7 @@ pub use account::{
 };
 pub use arn::{BadArn, FunctionArn, FunctionPattern, HandlerFunction, PauseTarget, QueueArn, short_name};
 pub use batch_event::{BatchEvent, IncompleteMessage, NO_MESSAGE_ID};
-pub use dead_letter::{DeadLetter, Reason, ReasonCode, SQS_MESSAGE_BYTES};
+pub use dead_letter::{ATTRIBUTE_CHARACTERS, DeadLetter, Reason, ReasonCode, SQS_MESSAGE_BYTES};
 pub use decide::{Action, decide};
 pub use directive::{Directive, error_matches, error_names, simple_name};
 pub use environment::Environment;

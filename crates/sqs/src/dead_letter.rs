@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use aws_lambda_events::sqs::{SqsMessage, SqsMessageAttribute};
-use comeback_engine::{ReasonCode, Timestamp};
+use comeback_engine::{ATTRIBUTE_CHARACTERS, ReasonCode, Timestamp};
 use lambda_runtime::Diagnostic;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,6 @@ const MOST_BYTES: usize = 1_048_576;
 const MOST_ATTRIBUTES: usize = 10;
 /// A consumer's reasons for dead-lettering a message.
 const REASONS: [ReasonCode; 3] = [ReasonCode::MaxRetries, ReasonCode::MaxAge, ReasonCode::NonRetryableError];
-const ATTRIBUTE_CHARACTERS: usize = 256;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DeadLetter {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::ops::RangeInclusive;
 
-use comeback_engine::{Kind, SETTINGS, Setting, Unset, seconds};
+use comeback_engine::{ATTRIBUTE_CHARACTERS, Kind, SETTINGS, Setting, Unset, seconds};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -22,6 +22,12 @@ struct Row {
     min: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     max: Option<u64>,
+    /// The unit of `min` and `max`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unit: Option<&'static str>,
+    /// Maximum length of a glob, in characters. A dead-letter does not show more of an error's type.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    characters: Option<usize>,
     /// Maximum number of entries in a list.
     #[serde(skip_serializing_if = "Option::is_none")]
     entries: Option<usize>,
@@ -48,14 +54,18 @@ impl Row {
             range: Some(kind.range()),
             ..Self::default()
         };
+        let seconds_within = |range| Self { unit: Some("s"), ..within(range) };
         let row = match kind {
-            Kind::Seconds { range, .. } | Kind::SecondsUpTo { range, .. } => within(range),
-            Kind::SecondsList { range, entries, .. } => Self { entries: Some(*entries), ..within(range) },
+            Kind::Seconds { range, .. } | Kind::SecondsUpTo { range, .. } => seconds_within(range),
+            Kind::SecondsList { range, entries, .. } => {
+                Self { entries: Some(*entries), ..seconds_within(range) }
+            }
             Kind::Number(range) | Kind::NumberOrAlways(range) => within(range),
             Kind::Choice(choices) => {
                 Self { choices: Some(choices), range: Some(kind.range()), ..Self::default() }
             }
-            Kind::Globs | Kind::Functions | Kind::Policies | Kind::Queue | Kind::Parameter => Self::default(),
+            Kind::Globs => Self { characters: Some(ATTRIBUTE_CHARACTERS), ..Self::default() },
+            Kind::Functions | Kind::Policies | Kind::Queue | Kind::Parameter => Self::default(),
         };
         Self { default, ..row }
     }
