@@ -791,7 +791,7 @@ function sqs(queueArn) {
 }
 
 function queueUrl(queueArn) {
-  const [, partition, , region, account, name] = queueArn.split(':');
+  const [, partition, , region = '', account = '', name = ''] = queueArn.split(':');
   return `https://sqs.${region}.${SUFFIXES[partition] ?? 'amazonaws.com'}/${account}/${name}`;
 }
 

@@ -180,19 +180,14 @@ for (const concurrency of [1, 4]) {
   });
 }
 
-for (const [arn, host] of [
-  ['arn:aws:sqs:eu-west-1:1:q', 'sqs.eu-west-1.amazonaws.com'],
-  ['arn:aws-cn:sqs:cn-north-1:1:q', 'sqs.cn-north-1.amazonaws.com.cn'],
-  ['arn:aws-eusc:sqs:eusc-de-east-1:1:q', 'sqs.eusc-de-east-1.amazonaws.eu'],
-  ['arn:aws-iso:sqs:us-iso-east-1:1:q', 'sqs.us-iso-east-1.c2s.ic.gov'],
-  ['arn:aws-iso-b:sqs:us-isob-east-1:1:q', 'sqs.us-isob-east-1.sc2s.sgov.gov'],
-]) {
-  test(`the name of a queue has the suffix of its partition: ${host}`, async (t) => {
+const URLS = new URL('../../../tests/golden/queue-urls.json', import.meta.url);
+for (const [arn, url] of Object.entries(JSON.parse(readFileSync(URLS)))) {
+  test(`the URL of the queue "${arn}"`, async (t) => {
     const { calls } = recorded(t, NOW);
     const handler = consumer({}, () => {
       throw new Error('no');
     });
     await handler({ Records: [record(0, { eventSourceARN: arn })] }, CONTEXT);
-    assert.equal(calls[0][1].QueueUrl, `https://${host}/1/q`);
+    assert.equal(calls[0][1].QueueUrl, url);
   });
 }

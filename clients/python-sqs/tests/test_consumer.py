@@ -667,19 +667,12 @@ def test_hanging_record_does_not_affect_others(concurrency: int, monkeypatch: py
     assert answer == {"batchItemFailures": [{"itemIdentifier": "m-1"}]}
 
 
-@pytest.mark.parametrize(
-    ("arn", "host"),
-    [
-        ("arn:aws:sqs:eu-west-1:1:q", "sqs.eu-west-1.amazonaws.com"),
-        ("arn:aws-cn:sqs:cn-north-1:1:q", "sqs.cn-north-1.amazonaws.com.cn"),
-        ("arn:aws-us-gov:sqs:us-gov-west-1:1:q", "sqs.us-gov-west-1.amazonaws.com"),
-        ("arn:aws-eusc:sqs:eusc-de-east-1:1:q", "sqs.eusc-de-east-1.amazonaws.eu"),
-        ("arn:aws-iso:sqs:us-iso-east-1:1:q", "sqs.us-iso-east-1.c2s.ic.gov"),
-        ("arn:aws-iso-b:sqs:us-isob-east-1:1:q", "sqs.us-isob-east-1.sc2s.sgov.gov"),
-    ],
-)
-def test_queue_url_has_its_partitions_suffix(arn: str, host: str) -> None:
-    assert comeback_sqs._queue_url(arn) == f"https://{host}/1/q"
+URLS = json.loads((Path(__file__).parents[3] / "tests/golden/queue-urls.json").read_text())
+
+
+@pytest.mark.parametrize("arn", URLS)
+def test_queue_url_is_that_of_all_consumers(arn: str) -> None:
+    assert comeback_sqs._queue_url(arn) == URLS[arn]
 
 
 @pytest.mark.parametrize("long", ["cause", "error"])

@@ -379,26 +379,3 @@ fn is_place(name: &str) -> bool {
 fn is_qualifier(qualifier: &str) -> bool {
     is_name(qualifier) || matches!(qualifier, "$LATEST" | "$LATEST.PUBLISHED")
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_partition_has_its_own_suffix() {
-        for (partition, region, suffix) in [
-            ("aws", "eu-west-1", "amazonaws.com"),
-            ("aws-us-gov", "us-gov-west-1", "amazonaws.com"),
-            ("aws-cn", "cn-north-1", "amazonaws.com.cn"),
-            ("aws-eusc", "eusc-de-east-1", "amazonaws.eu"),
-            ("aws-iso", "us-iso-east-1", "c2s.ic.gov"),
-            ("aws-iso-b", "us-isob-east-1", "sc2s.sgov.gov"),
-            ("aws-iso-e", "eu-isoe-west-1", "cloud.adc-e.uk"),
-            ("aws-iso-f", "us-isof-east-1", "csp.hci.ic.gov"),
-        ] {
-            let arn = format!("arn:{partition}:sqs:{region}:123456789012:retries");
-            let expected = format!("https://sqs.{region}.{suffix}/123456789012/retries");
-            assert_eq!(arn.parse::<QueueArn>().unwrap().url(), expected, "{partition}");
-        }
-    }
-}
