@@ -2,13 +2,13 @@
 
 mod answers;
 
-use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::lanes::{Lane, Lanes};
 use crate::limits::Limits;
-use crate::operation::{EntryAnswer, Operation, ServiceError};
+use crate::operation::{Operation, ServiceError};
 use crate::outcome::{EntryError, Left, Sent};
 
 use answers::Refusals;
@@ -203,22 +203,8 @@ impl<E, R> Board<E, R> {
             bytes = with_it;
             batch.push(index);
             self.ready.remove(&index);
-            self.ready.extend(self.follower(index));
-        }
-        // If a lane's next entry did not fit, it waits until the entries before it are settled.
-        for &index in &batch {
-            if let Some(next) = self.follower(index) {
-                self.ready.remove(&next);
-            }
         }
         batch
-    }
-
-    /// Returns the entry after this one in its lane, if the two may share a call; otherwise `None`.
-    fn follower(&self, index: usize) -> Option<usize> {
-        let lane = self.tracks[&index].lane.as_ref().filter(|lane| lane.together)?;
-        let next = self.lanes.after(lane, index)?;
-        (self.tracks[&next].place == Place::Here).then_some(next)
     }
 
     /// Marks the first entry in a lane as ready, unless it is in flight, is waiting for a retry, or was in a refused
@@ -226,20 +212,6 @@ impl<E, R> Board<E, R> {
     fn release(&mut self, lane: &Lane) {
         let first = self.lanes.first(lane).filter(|first| self.tracks[first].place == Place::Here);
         self.ready.extend(first);
-    }
-
-    /// Returns the overtaken entries: each failed in a call that delivered a later entry in the same lane.
-    fn overtaken(&self, answers: &[(usize, EntryAnswer<R>)]) -> HashSet<usize> {
-        let (mut taken, mut overtaken) = (HashSet::new(), HashSet::new());
-        for (index, answer) in answers.iter().rev() {
-            let Some(lane) = self.tracks[index].lane.as_ref().filter(|lane| lane.together) else { continue };
-            if answer.is_ok() {
-                taken.insert(lane);
-            } else if taken.contains(lane) {
-                overtaken.insert(*index);
-            }
-        }
-        overtaken
     }
 }
 
@@ -263,9 +235,6 @@ impl<E, R> Board<E, R> {
 
     /// Settles an entry as failed; also fails the entries behind it in its lane, unless the lane has `last_wins`.
     fn leave(&mut self, index: usize, cause: EntryError) {
-        if !self.tracks.contains_key(&index) {
-            return; // Already settled, together with an earlier entry of its lane.
-        }
         let Some(lane) = self.set_left(index, cause) else { return };
         if lane.last_wins {
             self.lanes.remove(&lane, index);

@@ -4,13 +4,12 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 /// A group of entries that must stay in order, such as a FIFO queue's message group or the writes to one DynamoDB item.
-/// By default, the entries are sent one at a time, in the order of the input. When the sender gives up on an entry, it
+/// The entries are sent one at a time, in the order of the input. When the sender gives up on an entry, it
 /// also gives up on the entries behind it ([`EntryError::Behind`](crate::EntryError::Behind)), because sending them
 /// would change the order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Lane {
     name: Arc<[u8]>,
-    pub(crate) together: bool,
     pub(crate) last_wins: bool,
 }
 
@@ -22,16 +21,7 @@ impl Lane {
             name.extend_from_slice(&part.as_ref().len().to_be_bytes());
             name.extend_from_slice(part.as_ref());
         }
-        Self { name: name.into(), together: false, last_wins: false }
-    }
-
-    /// Allows one call to carry several entries in this lane, for a service that keeps their order. Even so, entries
-    /// in the lane are never in two calls at the same time. If the service accepts a later entry but not an earlier
-    /// one, the sender gives up on the earlier entry ([`EntryError::Overtaken`](crate::EntryError::Overtaken)) and on
-    /// the entries that wait behind it.
-    #[must_use]
-    pub fn together(self) -> Self {
-        Self { together: true, ..self }
+        Self { name: name.into(), last_wins: false }
     }
 
     /// Declares that only the last entry in the lane matters. When the sender gives up on an entry, it still sends the
@@ -70,12 +60,6 @@ impl Lanes {
 
     pub(crate) fn first(&self, lane: &Lane) -> Option<usize> {
         self.open.get(lane)?.front().copied()
-    }
-
-    pub(crate) fn after(&self, lane: &Lane, index: usize) -> Option<usize> {
-        let open = self.open.get(lane)?;
-        let place = open.iter().position(|&other| other == index)?;
-        open.get(place + 1).copied()
     }
 
     /// Closes the lane at an entry that was abandoned. Returns the entries behind it, which must be abandoned too.

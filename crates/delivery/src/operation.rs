@@ -45,8 +45,7 @@ pub trait Operation {
         None
     }
 
-    /// Makes one API call with these entries: at least one, within the limits, and no two from the same lane (unless
-    /// the lane is [`together`](Lane::together)).
+    /// Makes one API call with these entries: at least one, within the limits, and no two from the same lane.
     ///
     /// Returns a result for each entry, in order. If the list is too short, the entries at the end count as unanswered.
     /// For an unanswered entry in the middle, return [`ServiceError::no_answer`].

@@ -103,19 +103,13 @@ pub enum EntryError {
     /// again.
     #[error("not sent, because an earlier entry of the same group or key was not delivered")]
     Behind,
-    /// The entry failed, and the service accepted a later entry in the same [`Lane`](crate::Lane) in the same call. If
-    /// this entry were sent again, it would arrive out of order.
-    #[error("failed, although a later entry of its group was delivered: {0}")]
-    Overtaken(ServiceError),
 }
 
 impl EntryError {
     /// Returns the entry's last error, or the error that ended the delivery. `None` if there was no error.
     pub fn error(&self) -> Option<&ServiceError> {
         match self {
-            Self::Refused(error) | Self::Exhausted(error) | Self::Overtaken(error) | Self::Halted(error) => {
-                Some(error)
-            }
+            Self::Refused(error) | Self::Exhausted(error) | Self::Halted(error) => Some(error),
             Self::Stopped(error) | Self::Interrupted(error) => error.as_ref(),
             Self::TooLarge { .. } | Self::Behind | Self::Unanswered => None,
         }

@@ -26,23 +26,9 @@ pub type Sender = crate::Sender<SendMessages, TokioSleep>;
 impl Sender {
     /// Creates a sender for the queue at this URL. The client's own retries are switched off.
     pub fn new(client: Client, queue_url: impl Into<String>) -> Self {
-        Self::to(QueueClient { client, url: queue_url.into() }, false)
-    }
-
-    /// Like [`new`](Self::new), except that one call may carry up to ten messages in the same group on a FIFO queue.
-    /// SQS keeps them in order.
-    ///
-    /// If SQS refuses a message but accepts a later one in its group, the refused message is handed back
-    /// ([`EntryError::Overtaken`](crate::EntryError::Overtaken)), because it would now arrive out of order. The group's
-    /// later messages that SQS has not accepted are handed back too. By contrast, a sender from [`new`](Self::new)
-    /// sends a failed message again while the rest of the group waits.
-    pub fn with_groups_together(client: Client, queue_url: impl Into<String>) -> Self {
-        Self::to(QueueClient { client, url: queue_url.into() }, true)
-    }
-
-    fn to(queue: QueueClient, together: bool) -> Self {
-        let fifo = queue.url.ends_with(".fifo");
-        Self::over(SendMessages { queue, fifo, together }, tokio::time::sleep)
+        let url = queue_url.into();
+        let fifo = url.ends_with(".fifo");
+        Self::over(SendMessages { queue: QueueClient { client, url }, fifo }, tokio::time::sleep)
     }
 }
 
@@ -51,8 +37,6 @@ impl Sender {
 pub struct SendMessages {
     queue: QueueClient,
     fifo: bool,
-    /// True if messages in one group may share a call.
-    together: bool,
 }
 
 /// SQS's receipt for an accepted message.
@@ -159,8 +143,7 @@ impl Operation for SendMessages {
 
     fn lane(&self, message: &Message) -> Option<Lane> {
         let group = message.group_id.as_ref().filter(|_| self.fifo)?;
-        let lane = Lane::new([group]);
-        Some(if self.together { lane.together() } else { lane })
+        Some(Lane::new([group]))
     }
 
     async fn call(&self, messages: &[&Message]) -> Result<Vec<EntryAnswer<SqsReceipt>>, ServiceError> {

@@ -1,9 +1,8 @@
 //! Handles a service's responses: each entry in a call is delivered, sent again after a wait, or abandoned.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use crate::board::{Batch, Board, Delayed, Place};
-use crate::lanes::Lane;
 use crate::operation::{EntryAnswer, ErrorKind, ServiceError};
 use crate::outcome::{EntryError, Sent};
 use crate::retries::Retries;
@@ -65,24 +64,16 @@ impl<E, R> Board<E, R> {
         if took_some {
             self.refusals.taken();
         }
-        let overtaken = self.overtaken(&answers);
-        let mut failed = Vec::new();
+        let mut again = Failed::new();
         for (index, answer) in answers {
             match answer {
                 Ok(receipt) => self.deliver(index, receipt),
-                Err(error) => failed.push((index, error)),
+                Err(error) if !error.kind.is_retriable() => self.leave(index, EntryError::Refused(error)),
+                Err(error) => {
+                    let uses_retry = error.kind != ErrorKind::Throttled || !took_some;
+                    again.push((index, error, uses_retry));
+                }
             }
-        }
-        let (mut again, mut left) = (Failed::new(), Vec::new());
-        for (index, error) in failed {
-            match error.kind {
-                _ if overtaken.contains(&index) => left.push((index, EntryError::Overtaken(error))),
-                kind if !kind.is_retriable() => left.push((index, EntryError::Refused(error))),
-                kind => again.push((index, error, kind != ErrorKind::Throttled || !took_some)),
-            }
-        }
-        for (index, cause) in left {
-            self.leave(index, cause);
         }
         self.retry(again, retries)
     }
@@ -99,10 +90,8 @@ impl<E, R> Board<E, R> {
         }
     }
 
-    /// Settles these entries as refused, in reverse order, so that none is settled as [`Behind`](EntryError::Behind)
-    /// another.
     fn refuse(&mut self, indexes: &[usize], error: &ServiceError) {
-        indexes.iter().rev().for_each(|&index| self.leave(index, EntryError::Refused(error.clone())));
+        indexes.iter().for_each(|&index| self.leave(index, EntryError::Refused(error.clone())));
     }
 
     /// Splits a call that was refused as a whole, in case only one of its entries was the reason.
@@ -114,35 +103,19 @@ impl<E, R> Board<E, R> {
             track.place = Place::InHalf;
         }
         let (one, other) = batch.split_at(batch.len() / 2);
-        // Entries in the second half wait if their lane also has entries in the first half.
-        let lanes: HashSet<Lane> = one.iter().filter_map(|index| self.tracks[index].lane.clone()).collect();
-        let of_first =
-            |index: &usize| self.tracks[index].lane.as_ref().is_some_and(|lane| lanes.contains(lane));
-        let (waiting, other): (Vec<usize>, Vec<usize>) = other.iter().partition(|index| of_first(index));
-        waiting.into_iter().for_each(|index| self.track(index).place = Place::Here);
-        self.halves.extend([one.to_vec(), other].into_iter().filter(|half| !half.is_empty()));
+        self.halves.extend([one, other].map(<[usize]>::to_vec));
     }
 
-    /// Returns the failed entries to retry, with their waits. Gives up on the others. An entry counts at least as many
-    /// calls as the first failed entry of its lane, so it waits as long even after fewer calls.
+    /// Returns the failed entries to retry, with their waits. Gives up on the others.
     fn retry(&mut self, failed: Failed, retries: &Retries) -> Vec<Delayed> {
         let mut by_calls: BTreeMap<(bool, u64), Option<Delayed>> = BTreeMap::new();
-        let mut exhausted = Vec::new();
-        let mut of_lane: Option<(Lane, u64)> = None;
         for (index, error, uses_retry) in failed {
-            // This entry may already have been given up, together with an earlier entry of its lane.
-            let Some(track) = self.tracks.get_mut(&index) else { continue };
+            let track = self.track(index);
             let mut calls = track.calls;
             if uses_retry {
                 calls -= track.free;
             } else {
                 track.free += 1;
-            }
-            if let Some(lane) = &track.lane {
-                match &of_lane {
-                    Some((last, most)) if last == lane => calls = calls.max(*most),
-                    _ => of_lane = Some((lane.clone(), calls)),
-                }
             }
             let delay = || if uses_retry { retries.wait(calls.max(1)) } else { retries.wait_or_last(calls) };
             let wait = || delay().map(|delay| Delayed { delay, entries: Vec::new() });
@@ -152,12 +125,8 @@ impl<E, R> Board<E, R> {
                     track.error = Some(error);
                     wait.entries.push(index);
                 }
-                None => exhausted.push((index, error)),
+                None => self.leave(index, EntryError::Exhausted(error)),
             }
-        }
-        // Starts with the last entry, so that each entry gets its own error instead of `Behind`.
-        for (index, error) in exhausted.into_iter().rev() {
-            self.leave(index, EntryError::Exhausted(error));
         }
         by_calls.into_values().flatten().collect()
     }

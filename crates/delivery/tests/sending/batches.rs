@@ -135,37 +135,6 @@ fn lanes_of_different_parts_are_different() {
 }
 
 #[test]
-fn together_lane_fills_one_call_at_once() {
-    let limits = Limits { entries: 3, ..ROOMY };
-    let service = Service { limits, polls: 2, lanes: Lane::together, ..Service::new([Fate::Ok]) };
-    complete(service.sender().send(entries([LANE, LANE, OTHER, LANE, LANE, OTHER, LANE]))).unwrap();
-    assert_eq!(service.sent(), [vec![0, 1, 2], vec![3, 4, 5], vec![6]]);
-}
-
-#[test]
-fn overtaken_entry_is_left_with_those_behind() {
-    let failed = Fate::Error(ErrorKind::Transient);
-    let limits = Limits { entries: 4, ..ROOMY };
-    let service =
-        Service { limits, lanes: Lane::together, ..Service::new([Fate::Ok, failed, Fate::Ok, failed]) };
-    let undelivered = complete(service.sender().concurrency(1).send(entries([LANE; 6]))).unwrap_err();
-    assert_eq!(service.sent(), [[0, 1, 2, 3]]);
-    let overtaken = Err(EntryError::Overtaken(error(ErrorKind::Transient)));
-    let behind = || Err(EntryError::Behind);
-    assert_eq!(undelivered.by_entry(), [Ok(()), overtaken, Ok(()), behind(), behind(), behind()]);
-}
-
-#[test]
-fn failed_tail_is_retried_in_order() {
-    let failed = Fate::Error(ErrorKind::Transient);
-    let limits = Limits { entries: 3, ..ROOMY };
-    let script = [Fate::Ok, failed, failed, Fate::Ok];
-    let service = Service { limits, lanes: Lane::together, ..Service::new(script) };
-    complete(service.sender().send(entries([LANE; 5]))).unwrap();
-    assert_eq!(service.sent(), [vec![0, 1, 2], vec![1, 2, 3], vec![4]]);
-}
-
-#[test]
 fn last_wins_survives_a_too_large_entry() {
     let limits = Limits { entry_bytes: 5, ..ROOMY };
     let service = Service { limits, lanes: Lane::last_wins, ..Service::new([Fate::Ok]) };
@@ -193,7 +162,7 @@ fn last_wins_survives_a_left_write() {
 proptest! {
     /// Whatever fails, each entry in a lane arrives at most once, and the entries that arrive keep their order.
     #[test]
-    fn lanes_that_go_together_keep_their_order(
+    fn lanes_keep_their_order(
         lanes in prop::collection::vec(prop::option::of(0..3u8), 0..40),
         fates in prop::collection::vec(
             prop::sample::select(vec![
@@ -209,7 +178,7 @@ proptest! {
         calls in 1..4usize,
     ) {
         let limits = Limits { entries: 4, ..ROOMY };
-        let service = Service { limits, polls: 1, lanes: Lane::together, ..Service::new(fates) };
+        let service = Service { limits, polls: 1, ..Service::new(fates) };
         let entries: Vec<Entry> =
             (0..).zip(&lanes).map(|(id, lane)| Entry { id, size: 1, lane: *lane }).collect();
         let outcomes = comeback_delivery::by_entry(complete(service.sender().concurrency(calls).send(entries)));

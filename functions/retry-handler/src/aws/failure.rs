@@ -151,10 +151,7 @@ fn may_quote(error: &ServiceError) -> bool {
 
 fn without_quotes(mut cause: EntryError) -> EntryError {
     let error = match &mut cause {
-        EntryError::Refused(error)
-        | EntryError::Exhausted(error)
-        | EntryError::Halted(error)
-        | EntryError::Overtaken(error) => Some(error),
+        EntryError::Refused(error) | EntryError::Exhausted(error) | EntryError::Halted(error) => Some(error),
         EntryError::Stopped(error) | EntryError::Interrupted(error) => error.as_mut(),
         _ => None,
     };
