@@ -73,11 +73,8 @@ def output(arch: str) -> Path:
 
 
 def need_target(triple: str) -> None:
-    """Installs Rust's standard library for a target, if it is missing."""
-    asked = ["rustc", "--print", "target-libdir", "--target", triple]
-    found = subprocess.run(asked, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-    if found.returncode != 0 or not Path(found.stdout.strip()).is_dir():
-        run("rustup", "target", "add", triple)
+    """Installs Rust's standard library for a target. cargo-lambda would install it for Rust's newest version only."""
+    run("rustup", "target", "add", triple)
 
 
 def run(*command: str, stdout: int | None = None) -> str:

@@ -12,16 +12,6 @@ from samtranslator.translator.transform import transform
 from samtranslator.yaml_helper import yaml_parse
 
 
-class NoManagedPolicies(ManagedPolicyLoader):
-    """Loads no managed policies. The template uses none, and looking them up in IAM would require an account."""
-
-    def __init__(self):
-        super().__init__(None)
-
-    def load(self):
-        return {}
-
-
 def read(path: str) -> dict:
     """Reads a template. Converts its short intrinsic functions (`!Ref`) to their long form."""
     with open(path, encoding="utf-8") as template:
@@ -35,7 +25,8 @@ def functions(template: dict) -> list[dict]:
 def expand(template: dict) -> dict:
     # The translator needs a region, but expands this template the same way in every region.
     os.environ.setdefault("AWS_DEFAULT_REGION", "eu-west-1")
-    return transform(template, {}, NoManagedPolicies())
+    # Only the names of managed policies would be looked up in IAM, and the template has none.
+    return transform(template, {}, ManagedPolicyLoader(iam_client=None))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,8 @@ ROOT = Path(__file__).resolve().parents[1]
 INFRA = ROOT / "infra"
 CLIENTS = ROOT / "clients"
 JSII = INFRA / "node_modules/.bin"
-# The Python interpreter whose pip and setuptools build the wheels.
+# Builds the wheels, with the setuptools of this Python interpreter.
+UV = ROOT / ".tools/uv/bin/uv"
 PYTHON = ROOT / ".tools/clients/bin/python"
 
 ARCHITECTURES = ("arm64", "x86_64")
@@ -93,17 +94,14 @@ def clients(scratch: Path, folder: Path) -> None:
         for licence in ("LICENSE-APACHE", "LICENSE-MIT"):
             shutil.copy(ROOT / licence, package)
         run(["npm", "pack", "--silent", "--ignore-scripts", "--pack-destination", folder], package)
-    # `copytree` replaces the symbolic links to the licences with the files themselves.
+    # Replaces the symbolic links to the licences with the files, and leaves out file modes, which a wheel would keep.
     for name in ("python", "python-sqs"):
-        wheel(shutil.copytree(CLIENTS / name, scratch / f"client-{name}"), folder)
+        wheel(shutil.copytree(CLIENTS / name, scratch / f"client-{name}", copy_function=shutil.copyfile), folder)
 
 
 def wheel(source: Path, folder: Path) -> None:
-    # Sets fixed file modes, because the modes of checked-out files depend on the umask.
-    for path in source.rglob("*"):
-        path.chmod(0o755 if path.is_dir() else 0o644)
-    options = ["--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check"]
-    run([PYTHON, "-m", "pip", "wheel", *options, "--wheel-dir", folder, "."], source)
+    options = ["--wheel", "--offline", "--no-build-isolation", "--no-create-gitignore", "--python", PYTHON]
+    run([UV, "build", *options, "--out-dir", folder], source)
 
 
 def run(command: list[str | Path], folder: Path) -> None:

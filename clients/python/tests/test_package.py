@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).resolve().parents[1]
+UV = HERE.parents[1] / ".tools/uv/bin/uv"
 
 USER = """
 from comeback_envelope import RetryAfter, open_event
@@ -25,9 +26,9 @@ RetryAfter([900])
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
     # A build leaves files next to the source, so the test builds a copy.
     source = shutil.copytree(HERE, tmp_path_factory.mktemp("package") / "source")
-    options = ["--quiet", "--no-deps", "--no-build-isolation", "--disable-pip-version-check", "--no-index"]
-    subprocess.run([sys.executable, "-m", "pip", "wheel", *options, "."], cwd=source, check=True)
-    (built,) = source.glob("*.whl")
+    options = ["--quiet", "--wheel", "--offline", "--no-build-isolation", "--python", sys.executable]
+    subprocess.run([UV, "build", *options], cwd=source, check=True)
+    (built,) = source.glob("dist/*.whl")
     return zipfile.ZipFile(built)
 
 
