@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::Duration;
 
-use comeback_engine::{Early, HideUpTo, Jitter, Outcome, Policies, Policy, Settings, Timestamp, What};
+use comeback_engine::{
+    Early, HideUpTo, Jitter, Outcome, Policies, Policy, RequestKind, Settings, Timestamp, What,
+};
 use comeback_operate::aws::simulated::{
     Circumstances, EventSelection, SimulatedChange, SimulatedCommand, SimulatedOperators,
 };
@@ -25,6 +27,11 @@ fn watched(scenario: &Scenario, settings: Settings, watcher: &mut impl Watcher) 
 
 fn command(at: Duration, change: SimulatedChange) -> SimulatedCommand {
     SimulatedCommand { at, change, killed_after: None }
+}
+
+/// A request for all events.
+fn request(kind: RequestKind, within: Duration) -> SimulatedChange {
+    SimulatedChange::Request(kind, within, EventSelection::All)
 }
 
 /// Records when each event was delivered, and counts the retries that a request brought forward.
@@ -130,7 +137,7 @@ fn the_same_seed_twice_is_byte_identical() {
 #[test]
 fn recalled_events_are_delivered_within_four_minutes_of_the_outage() {
     let last = |killed_after| {
-        let retry = SimulatedChange::Retry(MINUTE, EventSelection::All);
+        let retry = request(RequestKind::Retry, MINUTE);
         let command = SimulatedCommand { killed_after, ..command(3 * HOUR + 2 * MINUTE, retry) };
         let operators = SimulatedOperators { commands: vec![command], ..SimulatedOperators::default() };
         let mut seen = Seen::default();
@@ -147,7 +154,7 @@ fn recalled_events_are_delivered_within_four_minutes_of_the_outage() {
 #[test]
 fn a_cancel_recalls_what_it_dead_letters() {
     let operators = SimulatedOperators {
-        commands: vec![command(2 * HOUR, SimulatedChange::Cancel(EventSelection::All))],
+        commands: vec![command(2 * HOUR, request(RequestKind::Cancel, Duration::ZERO))],
         ..SimulatedOperators::default()
     };
     let scenario = Scenario {
@@ -170,8 +177,7 @@ fn a_cancel_recalls_what_it_dead_letters() {
 #[test]
 fn no_recall_repeats_a_call_that_may_have_been_accepted() {
     (0..8u64).into_par_iter().for_each(|seed| {
-        let retry =
-            |turn: u32| command(turn * 5 * MINUTE, SimulatedChange::Retry(MINUTE / 6, EventSelection::All));
+        let retry = |turn: u32| command(turn * 5 * MINUTE, request(RequestKind::Retry, MINUTE / 6));
         let operators = SimulatedOperators {
             circumstances: Circumstances { seed, log_delay: MINUTE / 2, ..Circumstances::default() },
             commands: (1..15).map(retry).collect(),
@@ -206,7 +212,7 @@ fn no_recall_repeats_a_call_that_may_have_been_accepted() {
 #[test]
 fn calls_take_time() {
     let at = 2 * HOUR;
-    let retry = command(at, SimulatedChange::Retry(Duration::ZERO, EventSelection::All));
+    let retry = command(at, request(RequestKind::Retry, Duration::ZERO));
     let operators = SimulatedOperators { commands: vec![retry], ..SimulatedOperators::default() };
     let scenario = Scenario { operators: Some(operators.make()), ..Scenario::default() };
     let mut seen = Seen::default();
@@ -231,7 +237,7 @@ fn a_command_that_fails_without_a_reason_ends_the_run() {
     let Err(RunError::Violated(violation)) = result(refused, 0.0) else { panic!("it did not fail") };
     assert_eq!(violation.invariant, Invariant::WorkingCommands);
     assert!(violation.to_string().contains("it must be at most 1209600 s"), "{violation}");
-    assert_eq!(result(SimulatedChange::Retry(MINUTE, EventSelection::All), 1.0), Ok(()), "each call fails");
+    assert_eq!(result(request(RequestKind::Retry, MINUTE), 1.0), Ok(()), "each call fails");
 }
 
 /// Values of `POLICIES` that differ widely, for the functions `orders` and `export-eu`.

@@ -42,7 +42,7 @@ impl SimulatedOperators {
         let mut all = chaos.map_or_else(Self::default, |(seed, duration)| Self::chaos(seed, duration));
         let retry = retry_now.map(|(at, within)| SimulatedCommand {
             at,
-            change: SimulatedChange::Retry(within, EventSelection::All),
+            change: SimulatedChange::Request(RequestKind::Retry, within, EventSelection::All),
             killed_after: None,
         });
         all.commands.extend(retry);
@@ -62,12 +62,10 @@ impl SimulatedOperators {
         pauses(rng, duration, &mut changes);
         for _ in 0..[0, 0, 0, 1, 2, 3][rng.random_range(0..6_usize)] {
             let within = Duration::from_secs(rng.random_range(0..=7_200));
-            let change = SimulatedChange::Retry(within, selection(rng));
-            request(rng, duration, change, RequestKind::Retry, &mut changes);
+            request(rng, duration, RequestKind::Retry, within, &mut changes);
         }
         if rng.random_bool(0.25) {
-            let change = SimulatedChange::Cancel(selection(rng));
-            request(rng, duration, change, RequestKind::Cancel, &mut changes);
+            request(rng, duration, RequestKind::Cancel, Duration::ZERO, &mut changes);
         }
         for index in 0..changes.len() {
             if rng.random_bool(0.5) {
@@ -123,10 +121,11 @@ fn selection(rng: &mut Xoshiro256PlusPlus) -> EventSelection {
 fn request(
     rng: &mut Xoshiro256PlusPlus,
     duration: Duration,
-    change: SimulatedChange,
     kind: RequestKind,
+    within: Duration,
     changes: &mut Vec<(Duration, SimulatedChange)>,
 ) {
+    let change = SimulatedChange::Request(kind, within, selection(rng));
     let at = Duration::from_millis(rng.random_range(0..=duration.as_millis() as u64));
     changes.push((at, change));
     if rng.random_bool(0.25) {

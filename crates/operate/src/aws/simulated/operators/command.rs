@@ -31,10 +31,8 @@ pub enum SimulatedChange {
     Pause(Option<Duration>),
     /// The command `resume`, which spreads the retries of held events over this duration (`--spread`).
     Resume(Duration),
-    /// The command `retry --within`, for the selected events.
-    Retry(Duration, EventSelection),
-    /// The command `cancel`, for the selected events.
-    Cancel(EventSelection),
+    /// The command `retry --within` or `cancel`, for the selected events. A cancel ignores the duration.
+    Request(RequestKind, Duration, EventSelection),
     /// The command `retry --withdraw` or `cancel --withdraw`.
     Withdraw(RequestKind),
 }
@@ -66,7 +64,7 @@ impl SimulatedChange {
     /// The number of events that the change selects by key; 0 if it selects none by key.
     pub(super) const fn keys(self) -> usize {
         match self {
-            Self::Retry(_, EventSelection::Keys(count)) | Self::Cancel(EventSelection::Keys(count)) => count,
+            Self::Request(_, _, EventSelection::Keys(count)) => count,
             _ => 0,
         }
     }
@@ -74,13 +72,6 @@ impl SimulatedChange {
     /// Makes the change as the given operator; `keys` are the event keys for [`EventSelection::Keys`].
     pub(super) async fn make(self, operator: Operator, keys: Vec<String>) -> Ending {
         let function = None;
-        let request = |kind, within, selection| {
-            let error = match selection {
-                EventSelection::Error(error) => Some(error.to_owned()),
-                EventSelection::All | EventSelection::Keys(_) => None,
-            };
-            RequestEvents { kind, within, function: None, error, keys, why: None }
-        };
         let ending = match self {
             Self::Pause(length) => {
                 let end = length.map(PauseEnd::After);
@@ -90,11 +81,12 @@ impl SimulatedChange {
             Self::Resume(spread) => {
                 confirmed(&operator, ResumeRetries { function, spread: Some(spread) }).await
             }
-            Self::Retry(within, selection) => {
-                confirmed(&operator, request(RequestKind::Retry, within, selection)).await
-            }
-            Self::Cancel(selection) => {
-                confirmed(&operator, request(RequestKind::Cancel, Duration::ZERO, selection)).await
+            Self::Request(kind, within, selection) => {
+                let error = match selection {
+                    EventSelection::Error(error) => Some(error.to_owned()),
+                    EventSelection::All | EventSelection::Keys(_) => None,
+                };
+                confirmed(&operator, RequestEvents { kind, within, function, error, keys, why: None }).await
             }
             Self::Withdraw(kind) => confirmed(&operator, WithdrawRequests { function, kind }).await,
         };
