@@ -4,6 +4,8 @@ Each run has one core, and is measured in processor time, which other work on th
 time. In all rows but the last, every message is hidden, however many are in flight: an ideal that no SQS queue offers.
 In the last row, messages are moved if HIDE_UP_TO leaves no room to hide them.
 
+Below the table, the script says how a retry compares with a round trip of its message through Python's JSON.
+
 With all four sizes, the script fails if a retry or move costs 1.5 times as much in any row as in the first, if a run
 needs more than 4 GB, or if the last row has 120,000 messages in flight or delivers more than 1 % later than the ideal.
 """
@@ -13,12 +15,17 @@ import json
 import os
 import subprocess
 import sys
+import time
+import timeit
+from pathlib import Path
 
 EVENTS = [1_000, 10_000, 100_000, 1_000_000]
 MORE_POLLERS = ["--maximum-concurrency", "50"]
 # Waits of up to twelve hours, which need the most moves.
 LONG_WAITS = ["--base-backoff", "1s", "--max-backoff", "43170s"]
 WITHOUT_LIMIT = ["--hide-up-to", "always", "--in-flight-limit", "10000000"]
+# The message of a retry, as the handler receives it.
+MESSAGE = Path(__file__).parents[2] / "events/wrapped-third-attempt.json"
 HIGHEST_RATIO = 1.5
 MOST_MEGABYTES = 4096
 COLUMNS = [
@@ -58,6 +65,20 @@ def row(name, command, reference):
     return cost, figures, ratio <= HIGHEST_RATIO and megabytes <= MOST_MEGABYTES
 
 
+def compare_with_python(simulate):
+    """Prints the cost of a retry relative to a JSON round trip of its message: the best of five of each, in turns."""
+    message = json.loads(json.loads(MESSAGE.read_text())["Records"][0]["body"])
+    costs, round_trips = [], []
+    for _ in range(5):
+        output, seconds, _ = run([*simulate, "--events", "10000", *WITHOUT_LIMIT])
+        retries = json.loads(output)["retries"]
+        costs.append(seconds / retries)
+        python = timeit.timeit(lambda: json.loads(json.dumps(message)), timer=time.process_time, number=retries)
+        round_trips.append(python / retries)
+    cost, round_trip = min(costs), min(round_trips)
+    print(f"\nA retry takes {cost * 1e6:.1f} µs, {cost / round_trip:.2f} times a JSON round trip of its message in Python.")
+
+
 def is_as_good(moved, ideal):
     """Returns true if a run with moves stays within the queue's limit, and delivers at most 1 % later than the ideal."""
     moved_p99, ideal_p99 = (run["recovery_delay_ms"]["p99"] for run in (moved, ideal))
@@ -80,6 +101,7 @@ def main():
         reference = reference or cost
         good = good and is_good
     cost, moved, is_good = row(f"{counts[-1]:,}, with moves", [*simulate, "--events", str(counts[-1])], reference)
+    compare_with_python(simulate)
     if counts == EVENTS and not (good and is_good and is_as_good(moved, ideal)):
         sys.exit(
             f"a retry or move costs more than {HIGHEST_RATIO} times the first row's, a run needs {MOST_MEGABYTES} MB, "

@@ -20,10 +20,10 @@ pub(crate) struct Member<'a> {
 impl Member<'_> {
     /// Returns true if the member's key is `name`, escaped or not.
     pub(crate) fn is(&self, name: &str) -> bool {
-        if self.key.contains('\\') {
-            return serde_json::from_str::<String>(self.key).is_ok_and(|key| key == name);
-        }
-        self.key[1..self.key.len() - 1] == *name
+        let written = &self.key[1..self.key.len() - 1];
+        let is_escaped = || written.contains('\\');
+        written == name
+            || is_escaped() && serde_json::from_str::<String>(self.key).is_ok_and(|key| key == name)
     }
 }
 

@@ -1,6 +1,5 @@
 //! The metadata of an envelope, and the envelope's style.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
@@ -30,52 +29,54 @@ impl Metadata {
         if !is_object(raw) {
             return Err(Malformed::NotAnObject);
         }
-        let (mut values, mut twice) = (BTreeMap::new(), None);
+        let (mut values, mut twice) = ([None; KEYS.len()], None);
         for member in members(raw) {
-            let key = KEYS.into_iter().find(|key| member.is(key));
-            if let Some(key) = key
-                && values.insert(key, member.value).is_some()
+            let place = KEYS.iter().position(|key| member.is(key));
+            if let Some(place) = place
+                && values[place].replace(member.value).is_some()
             {
-                twice = Some(key);
+                twice = Some(KEYS[place]);
             }
         }
         if let Some(key) = twice {
             return Err(Malformed::Duplicate(key));
         }
+        let [attempt, since, id, style] = values;
         let is_id = |id: &String| !id.is_empty();
         let metadata = Self {
-            attempt: required(&values, "attempt", "an integer of at least 1", |n| *n >= 1)?,
-            initial_timestamp: required(&values, "initial_timestamp", "an integer of at least 0", |_| true)?,
-            origin_request_id: optional(&values, "origin_request_id", "a string that is not empty", is_id)?,
+            attempt: required(attempt, "attempt", "an integer of at least 1", |n| *n >= 1)?,
+            initial_timestamp: required(since, "initial_timestamp", "an integer of at least 0", |_| true)?,
+            origin_request_id: optional(id, "origin_request_id", "a string that is not empty", is_id)?,
         };
-        let style = optional(&values, "style", "\"inline\" or \"wrap\"", |_| true)?;
+        let style = optional(style, "style", "\"inline\" or \"wrap\"", |_| true)?;
         Ok((metadata, style.unwrap_or(Style::Wrap)))
     }
 }
 
+/// The known keys, in the order in which [`Metadata::read`] takes their values.
 const KEYS: [&str; 4] = ["attempt", "initial_timestamp", "origin_request_id", "style"];
 
 fn required<'a, T: Deserialize<'a>>(
-    values: &BTreeMap<&str, &'a str>,
+    value: Option<&'a str>,
     key: &'static str,
     expected: &'static str,
     is_valid: impl Fn(&T) -> bool,
 ) -> Result<T, Malformed> {
-    let value = values.get(key).ok_or(Malformed::Missing(key))?;
+    let value = value.ok_or(Malformed::Missing(key))?;
     serde_json::from_str(value).ok().filter(is_valid).ok_or(Malformed::Value { key, expected })
 }
 
 /// Parses the value of an optional key. Returns `None` if the key is absent or its value is `null`, which programs in
 /// other languages may write for a missing value.
 fn optional<'a, T: Deserialize<'a>>(
-    values: &BTreeMap<&str, &'a str>,
+    value: Option<&'a str>,
     key: &'static str,
     expected: &'static str,
     is_valid: impl Fn(&T) -> bool,
 ) -> Result<Option<T>, Malformed> {
-    match values.get(key) {
-        None | Some(&"null") => Ok(None),
-        Some(_) => required(values, key, expected, is_valid).map(Some),
+    match value {
+        None | Some("null") => Ok(None),
+        Some(_) => required(value, key, expected, is_valid).map(Some),
     }
 }
 
