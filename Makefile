@@ -130,4 +130,4 @@ test-infra:
 	$(WITH) infra sam -- npm --prefix infra test
 
 test-clients:
-	$(WITH) clients clients/node clients/node-sqs -- tests/tools/clients.sh test
+	$(WITH) clients clients/node clients/node-sqs uv -- tests/tools/clients.sh test

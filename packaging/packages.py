@@ -94,7 +94,8 @@ def clients(scratch: Path, folder: Path) -> None:
         for licence in ("LICENSE-APACHE", "LICENSE-MIT"):
             shutil.copy(ROOT / licence, package)
         run(["npm", "pack", "--silent", "--ignore-scripts", "--pack-destination", folder], package)
-    # Replaces the symbolic links to the licences with the files, and leaves out file modes, which a wheel would keep.
+    # Replaces the symbolic links to the licences with the files. The copies get their modes, which a wheel keeps, from
+    # the umask that release.sh sets.
     for name in ("python", "python-sqs"):
         wheel(shutil.copytree(CLIENTS / name, scratch / f"client-{name}", copy_function=shutil.copyfile), folder)
 

@@ -19,7 +19,7 @@ tomllib() {
 # Makes a reproducible build: no paths from this machine, and fixed timestamps and file modes.
 build() {
     local cargo=${CARGO_HOME:-$HOME/.cargo}
-    "$with" packaging sam about cyclonedx clients infra --
+    "$with" packaging sam about cyclonedx clients infra uv --
     export CARGO_TARGET_DIR=$PWD/target/dist
     export CARGO_ENCODED_RUSTFLAGS=--remap-path-prefix=$PWD=/comeback$'\x1f'--remap-path-prefix=$cargo=/cargo
     export CFLAGS="-ffile-prefix-map=$PWD=/comeback -ffile-prefix-map=$cargo=/cargo"

@@ -27,7 +27,7 @@ RUSTDOC = f"RUSTDOC={Path('tests/tools/rustdoc.sh').resolve()}"
 SERVERS = [f"--test={name}" for name in ("delivery", "envelope_targets", "operate", "report_page", "template")]
 # This test program alone takes as long as all the programs in SERVERS.
 STACK = "--test=stack"
-TOOLS = "chromium faketime ministack sam aws clients conformance infra clients/node clients/node-sqs tests/console".split()
+TOOLS = "chromium faketime ministack sam aws clients conformance infra clients/node clients/node-sqs tests/console uv".split()
 MAKE = ["make", "--no-print-directory"]
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", "target"))
 # The maximum number of lines printed for each failed stage. CI shows only the end of the output, so long lists could

@@ -8,6 +8,7 @@
 #     sam, aws, clients, ...           Python packages in .tools/NAME, pinned by hash in tests/tools/NAME.txt
 #     infra, clients/node, ...         a folder with a package-lock.json: its node_modules
 #     about, cyclonedx, semver, fuzz   a cargo program, in .tools/NAME
+#     uv                               the installer of the Python packages
 #     chromium, faketime               a Debian package
 #     clippy                           clippy on our own crates, with warnings as errors
 set -euo pipefail

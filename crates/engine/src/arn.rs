@@ -379,3 +379,22 @@ fn is_place(name: &str) -> bool {
 fn is_qualifier(qualifier: &str) -> bool {
     is_name(qualifier) || matches!(qualifier, "$LATEST" | "$LATEST.PUBLISHED")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn a_url_has_the_domain_of_its_partition() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/golden/queue-urls.json");
+        let urls: BTreeMap<String, String> = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+        let parsed = urls.iter().filter_map(|(arn, url)| Some((arn.parse::<QueueArn>().ok()?, url)));
+        let parsed: Vec<_> = parsed.collect();
+        assert_eq!(parsed.len(), 8);
+        for (arn, url) in parsed {
+            assert_eq!(arn.url(), *url);
+        }
+    }
+}
