@@ -136,7 +136,7 @@ impl ScanResult {
                 minutes()
             )
         });
-        let locked = self.locked.filter(|_| self.end == ScanEnd::All).map(|locked| locked.to_string());
+        let locked = self.locked.filter(|_| self.end != ScanEnd::Enough).map(|locked| locked.to_string());
         let is_whole = hidden.is_none() && locked.is_none();
         let after = [done.to_owned()].into_iter().chain(locked).chain(hidden);
         let before = match self.end {
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn dead_letters_hidden_by_others_end_with_3() {
+    fn dead_letters_hidden_by_others_are_reported() {
         let depth = |visible, in_flight| Depth { visible, in_flight, delayed: 0 };
         assert_eq!(Locked::of(depth(4, 0), 4, NOW), None);
         // The 51 hidden dead-letters became visible after they were counted, and were then read.
@@ -370,6 +370,14 @@ mod tests {
         };
         let undone = format!("read 4 dead-letters; {locked}");
         assert_eq!(read.result("read 4 dead-letters"), Err(Failure::undone(undone)));
+        let ended = |end| ScanResult { end, ..read.clone() }.result("read 4 dead-letters");
+        let interrupted = Failure::interrupted(format!("read 4 dead-letters; {locked}"));
+        assert_eq!(ended(ScanEnd::Interrupted), Err(interrupted));
+        let too_many = ended(ScanEnd::TooManyHidden).unwrap_err().to_string();
+        assert!(
+            too_many.ends_with(&format!("to reach the rest; read 4 dead-letters; {locked}")),
+            "{too_many}"
+        );
         let enough = ScanResult { end: ScanEnd::Enough, ..read };
         assert_eq!(enough.result("the dead-letter was found"), Ok(()));
     }
