@@ -29,8 +29,8 @@ use crate::waiting::reading::{LogQuery, Reading};
 /// A [`Change`] that ends the pause of one function, or the pause that covers every function.
 #[derive(Clone, Debug)]
 pub struct ResumeRetries {
-    /// The paused function, or `None` for the pause that covers every function. With `None`, the last readable version
-    /// of the pauses also replaces an unreadable one.
+    /// The paused function, or `None` for the pause that covers every function. With `None`, unreadable pauses are
+    /// replaced with their last readable version, and no pause ends.
     pub function: Option<FunctionName>,
     /// The time over which held events are retried, or `None` for the time chosen for the pause. If none was chosen,
     /// the default is the length of the pause, up to [`DEFAULT_SPREAD`].
@@ -52,9 +52,6 @@ pub struct ResumePlan {
     result: Option<Recalled>,
     /// The replacement of an unreadable text; `None` if the pauses are readable.
     repair: Option<Repair>,
-    /// The names of the functions that are paused once the text is replaced.
-    #[serde(skip)]
-    paused_after_repair: Vec<String>,
     #[serde(skip)]
     unknown: Option<Text>,
     #[serde(skip)]
@@ -80,19 +77,23 @@ impl Change for ResumeRetries {
         let target = pauses::target(&deployment, self.function.as_ref())?;
         let spread = self.spread.unwrap_or_else(|| own_spread(&pauses, &target, now));
         check_spread(spread)?;
-        // A pause that ends within this second counts as ended.
-        let open = open_of(&pauses, &target, now.rounded_up_to_secs());
-        let ended = open.map(|pause| OpenPause::of(pause, now)).collect();
-        let closed = edits::closed(&pauses, &target, spread, now);
+        let (ended, closed) = match repair {
+            // A repair ends no pause, because the operator could not list the pauses before it.
+            Some(_) => (Vec::new(), pauses.clone()),
+            None => {
+                // A pause that ends within this second counts as ended.
+                let open = open_of(&pauses, &target, now.rounded_up_to_secs());
+                let ended = open.map(|pause| OpenPause::of(pause, now)).collect();
+                (ended, edits::closed(&pauses, &target, spread, now))
+            }
+        };
         let (held, unknown) = match self.held(operator, &deployment, &closed, &target, now).await {
             Ok(held) => (Some(held), None),
             Err(failure) => (None, Some(text!["unknown how many events are held: ", failure.text()])),
         };
-        let after_repair = repair.iter().flat_map(|_| OpenPause::all_of(&closed, now));
         Ok(ResumePlan {
             held,
             result: None,
-            paused_after_repair: after_repair.map(|pause| pause.name()).collect(),
             repair,
             unknown,
             ended,
@@ -131,13 +132,15 @@ impl Change for ResumeRetries {
     }
 
     fn activity(&self, done: &Completed<ResumePlan>) -> Option<Activity> {
+        let resume = Activity { what: CommandName::Resume.words().into(), ..Activity::default() };
+        if done.plan.repair.is_some() {
+            return Some(resume);
+        }
         Some(Activity {
-            what: CommandName::Resume.words().into(),
             flags: self.spread.map(|spread| flag("spread", &durations::flag(spread))).into_iter().collect(),
             functions: vec![done.plan.target.to_string()],
             count: done.plan.held.as_ref().map(|held| held.found),
-            why: done.plan.repair.as_ref().map(Repair::done),
-            ..Activity::default()
+            ..resume
         })
     }
 }
@@ -178,11 +181,11 @@ async fn close(operator: &Operator, plan: &ResumePlan) -> Result<(Timestamp, Wri
     let (now, spread) = (operator.now(), Duration::from_secs(plan.spread_seconds));
     let end = now.rounded_up_to_secs();
     let is_over = |pauses: &Pauses| open_of(pauses, &plan.target, end).next().is_none();
-    let is_only_repair = plan.ended.is_empty();
+    let is_repair = plan.repair.is_some();
     // If two operators ended the pause, both would recall its messages, and a message could then be handled
     // twice.
     let make = |pauses: &Pauses| match is_over(pauses) {
-        _ if is_only_repair => Ok(pauses.clone()),
+        _ if is_repair => Ok(pauses.clone()),
         true => Err(plan.already_ended()),
         false => Ok(edits::closed(pauses, &plan.target, spread, now)),
     };
@@ -190,7 +193,7 @@ async fn close(operator: &Operator, plan: &ResumePlan) -> Result<(Timestamp, Wri
     let is_in = |pauses: &Pauses| {
         let was_open =
             |pause: &&Pause| plan.open().any(|open| (&open.target, open.from) == (&pause.target, pause.from));
-        is_only_repair || is_over(pauses) && pauses.iter().filter(was_open).all(is_ours)
+        is_repair || is_over(pauses) && pauses.iter().filter(was_open).all(is_ours)
     };
     Ok((end, parameter.edit(now, make, is_in).await?))
 }
@@ -250,6 +253,13 @@ impl ResumePlan {
         })
     }
 
+    /// Says that a repair does not end the pause of every function, if the text that it puts back has one.
+    fn goes_on(&self) -> Option<Text> {
+        let resume = quoted(self.deployment.command(CommandName::Resume, ["--all"]));
+        let is_paused = self.repair.as_ref().is_some_and(Repair::pauses_every_function);
+        is_paused.then(|| text!["The pause of every function goes on; run ", resume, " again to end it."])
+    }
+
     /// Suggests `comeback retry` for events in backoff, because the end of a pause does not bring their retries
     /// forward.
     fn offer_to_retry(&self) -> Option<Text> {
@@ -262,14 +272,15 @@ impl ResumePlan {
 
 impl Plan for ResumePlan {
     fn identity(&self) -> String {
-        format!("{:?}", (&self.repair, &self.target, self.open().collect::<Vec<_>>()))
+        let repair = self.repair.as_ref().map(Repair::versions);
+        format!("{:?}", (repair, &self.target, self.open().collect::<Vec<_>>()))
     }
 
     fn question(&self) -> Option<Question> {
-        let resume = (!self.ended.is_empty()).then(|| format!("resume {}", self.name));
-        let repair = self.repair.as_ref().map(|_| "replace the unreadable pauses".to_owned());
-        let actions: Vec<String> = repair.into_iter().chain(resume).collect();
-        (!actions.is_empty()).then(|| Question::new(format!("{}?", actions.join(", and "))))
+        if self.repair.is_some() {
+            return Some(Question::new("replace the unreadable pauses?"));
+        }
+        (!self.ended.is_empty()).then(|| Question::new(format!("resume {}?", self.name)))
     }
 
     fn log_group(&self) -> &str {
@@ -281,8 +292,9 @@ impl Answer for ResumePlan {
     fn layout(&self) -> Layout {
         let mut layout = Layout::default();
         if let Some(repair) = &self.repair {
-            repair.lines(&self.paused_after_repair).into_iter().for_each(|line| layout.line(line));
+            repair.lines().into_iter().for_each(|line| layout.line(line));
         }
+        self.goes_on().into_iter().for_each(|line| layout.line(line));
         self.open().for_each(|pause| layout.line(is_paused(&self.name, pause)));
         if let Some(held) = self.held.as_ref().filter(|held| held.found > 0) {
             let spread = durations::text(Duration::from_secs(self.spread_seconds));
@@ -312,6 +324,7 @@ impl Answer for Completed<ResumePlan> {
     fn layout(&self) -> Layout {
         let mut layout = Layout::default();
         self.plan.repair.iter().for_each(|repair| layout.line(repair.done()));
+        self.plan.goes_on().into_iter().for_each(|line| layout.line(line));
         if self.plan.ended.is_empty() {
             self.notes.iter().for_each(|note| layout.note(note));
             return layout;
@@ -341,7 +354,6 @@ mod tests {
             held: None,
             result: None,
             repair: None,
-            paused_after_repair: Vec::new(),
             unknown: None,
             name: "orders".into(),
             function: function.map(|name| name.parse().unwrap()),

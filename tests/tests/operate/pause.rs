@@ -126,6 +126,6 @@ pub(crate) async fn pause_reports_what_it_cannot_do(world: &World) {
     let fix = format!("`comeback resume --all {STACK}` puts back the last readable version");
     assert!(listed.stderr.contains(&fix), "{}", listed.stderr);
     let resumed = all.comeback(&format!("resume --all {STACK} --yes")).ended(0);
-    assert!(resumed.contains("the unreadable pauses were replaced by version "), "{resumed}");
+    assert!(resumed.contains("the unreadable pauses were replaced with version "), "{resumed}");
     assert!(all.comeback(&format!("pause --list {STACK}")).ended(0).starts_with("nothing is paused\n"));
 }

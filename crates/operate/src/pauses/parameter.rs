@@ -101,7 +101,7 @@ impl<'a> PausesParameter<'a> {
         Ok(Self { account, deployment, name, repairs: false })
     }
 
-    /// The same parameter. If `repairs` is true, an unreadable text counts as the last readable version.
+    /// The same parameter. If `repairs` is true, an unreadable text is read as the last readable version.
     pub(crate) fn repairing(self, repairs: bool) -> Self {
         Self { repairs, ..self }
     }

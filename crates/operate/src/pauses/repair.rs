@@ -1,14 +1,16 @@
-//! Replaces an unreadable text in the pauses parameter, such as one edited by hand, by the last readable version.
+//! Replaces an unreadable text in the pauses parameter, such as one edited by hand, with the last readable version.
 
-use comeback_engine::{GarbledPauses, Pauses};
+use comeback_engine::{GarbledPauses, PauseTarget, Pauses};
 use serde::Serialize;
 
 use crate::account::Account;
 use crate::command::{Command, CommandName};
 use crate::deployment::Deployment;
 use crate::failure::Failure;
+use crate::pauses::OpenPause;
+use crate::pauses::requests::RequestInForce;
 use crate::text;
-use crate::text::quoted;
+use crate::text::{Text, quoted};
 
 /// Describes what is wrong with the parameter's text.
 pub(crate) fn problem(deployment: &Deployment, garbled: &GarbledPauses) -> String {
@@ -32,8 +34,8 @@ pub(crate) fn unreadable(deployment: &Deployment, garbled: &GarbledPauses) -> Fa
     Failure::could_not(text![problem(deployment, garbled), "; ", remedy])
 }
 
-/// The replacement of an unreadable text by the last readable version.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// The replacement of an unreadable text with the last readable version.
+#[derive(Clone, Debug, Serialize)]
 pub(crate) struct Repair {
     /// What is wrong with the text.
     problem: String,
@@ -41,11 +43,15 @@ pub(crate) struct Repair {
     unreadable: i64,
     /// The number of the version that is put back. `None` if no version is readable, and an empty list is written.
     restored: Option<i64>,
+    /// The open pauses of the version that is put back.
+    pauses: Vec<OpenPause>,
+    /// The requests of that version that are in force.
+    requests: Vec<RequestInForce>,
 }
 
 impl Repair {
-    /// Finds the pauses that replace the unreadable text of a version. Fails if the newest text that Comeback wrote has a
-    /// newer format.
+    /// Finds the pauses that replace the unreadable text of a version. Fails if the newest text that Comeback wrote has
+    /// a newer format.
     pub(crate) async fn find(
         account: &Account,
         deployment: &Deployment,
@@ -57,34 +63,64 @@ impl Repair {
         let written = texts.find(|(read, _)| !matches!(read, Err(GarbledPauses::Malformed(_))));
         let (pauses, restored) = match written {
             Some((Ok(pauses), number)) => (pauses, Some(number)),
-            Some((Err(newer), _)) => return Err(self::unreadable(deployment, &newer)),
+            Some((Err(newer), number)) if number == unreadable => {
+                return Err(self::unreadable(deployment, &newer));
+            }
+            Some((Err(_), number)) => {
+                let problem = problem(deployment, garbled);
+                return Err(Failure::could_not(format!(
+                    "{problem}; a newer version of Comeback wrote the last well-formed text, version {number}; use \
+                     that version's command"
+                )));
+            }
             None => (Pauses::default(), None),
         };
-        Ok((pauses, Self { problem: problem(deployment, garbled), unreadable, restored }))
+        let now = account.now();
+        let repair = Self {
+            problem: problem(deployment, garbled),
+            unreadable,
+            restored,
+            pauses: OpenPause::all_of(&pauses, now),
+            requests: RequestInForce::all_of(&pauses, now),
+        };
+        Ok((pauses, repair))
     }
 
-    /// Describes the repair, after which the functions with these names are paused.
-    pub(crate) fn lines(&self, paused: &[String]) -> [String; 3] {
-        let after = match (self.restored, paused) {
-            (None, _) => "  replaced by an empty list, because no version is readable".to_owned(),
-            (Some(version), []) => format!("  replaced by version {version}, in which nothing is paused"),
+    /// The numbers of the version that is replaced and of the one that is put back.
+    pub(crate) fn versions(&self) -> (i64, Option<i64>) {
+        (self.unreadable, self.restored)
+    }
+
+    /// Returns true if every function is paused by the version that is put back.
+    pub(crate) fn pauses_every_function(&self) -> bool {
+        self.pauses.iter().any(|open| open.pause.target == PauseTarget::All)
+    }
+
+    /// Describes the repair, and what is in force after it.
+    pub(crate) fn lines(&self) -> Vec<Text> {
+        let paused: Vec<String> = self.pauses.iter().map(OpenPause::name).collect();
+        let after = match (self.restored, &paused[..]) {
+            (None, _) => "  replaced with an empty list, because no version is readable".to_owned(),
+            (Some(version), []) => format!("  replaced with version {version}, in which nothing is paused"),
             (Some(version), paused) => {
-                format!("  replaced by version {version}, in which these are paused: {}", paused.join(", "))
+                format!("  replaced with version {version}, in which these are paused: {}", paused.join(", "))
             }
         };
+        let request = |it: &RequestInForce| text![format!("  in force again: {}: ", it.title()), it.line()];
         let lost = format!(
             "  every pause and request in the unreadable text ends; AWS keeps the text as version {} in the \
              parameter's history",
             self.unreadable
         );
-        [self.problem.clone(), after, lost]
+        let requests = self.requests.iter().map(request);
+        [self.problem.clone().into(), after.into()].into_iter().chain(requests).chain([lost.into()]).collect()
     }
 
     /// Describes the repair once it is done.
     pub(crate) fn done(&self) -> String {
-        let by =
+        let with =
             self.restored.map_or_else(|| "an empty list".to_owned(), |version| format!("version {version}"));
-        format!("the unreadable pauses were replaced by {by}")
+        format!("the unreadable pauses were replaced with {with}")
     }
 }
 
@@ -92,12 +128,15 @@ impl Repair {
 mod tests {
     use std::time::Duration;
 
+    use serde_json::json;
+
     use super::*;
     use crate::aws::simulated::{Sample, SimulatedAws};
     use crate::aws::{Aws as _, ParameterVersion};
     use crate::change::tests::plain;
     use crate::change::{Change as _, Performed, Plan as _};
     use crate::operator::Operator;
+    use crate::operator_line::Activity;
     use crate::pause::PauseRetries;
     use crate::pauses::parameter::tests::{done, listed, pause};
     use crate::request::tests::sample;
@@ -137,13 +176,13 @@ mod tests {
         let plan = RESUME_ALL.plan(&operator).await.unwrap();
         let expected = "\
 parameter /comeback/comeback/pauses: the pauses are unreadable: not a JSON object
-  replaced by version 1, in which these are paused: orders
+  replaced with version 1, in which these are paused: orders
   every pause and request in the unreadable text ends; AWS keeps the text as version 2 in the parameter's history
 ";
         assert_eq!(plain(&plan), expected);
         assert_eq!(plan.question().unwrap().text, "replace the unreadable pauses?");
         let resumed = done(&operator, &RESUME_ALL).await;
-        assert_eq!(plain(&resumed), "the unreadable pauses were replaced by version 1\n");
+        assert_eq!(plain(&resumed), "the unreadable pauses were replaced with version 1\n");
         assert_eq!(current(&aws).await.text, readable);
     }
 
@@ -151,23 +190,53 @@ parameter /comeback/comeback/pauses: the pauses are unreadable: not a JSON objec
     async fn a_text_without_a_readable_version_becomes_an_empty_list() {
         let (aws, operator) = written(&["by hand", "{}"]).await;
         let resumed = done(&operator, &RESUME_ALL).await;
-        assert_eq!(plain(&resumed), "the unreadable pauses were replaced by an empty list\n");
+        assert_eq!(plain(&resumed), "the unreadable pauses were replaced with an empty list\n");
         let text = current(&aws).await.text;
         assert_eq!(text, Pauses::default().write());
     }
 
     #[tokio::test]
-    async fn a_repair_also_ends_the_pause_of_every_function() {
+    async fn a_repair_leaves_every_function_paused() {
         let (aws, operator) = sample();
         let all = PauseRetries { function: None, ..pause(Sample::ORDERS) };
         drop(done(&operator, &all).await);
         put(&aws, "by hand").await;
+        // A fractional time, because the end of a pause is rounded up to a second.
+        aws.advance(Duration::from_millis(60_500));
         let plan = RESUME_ALL.plan(&operator).await.unwrap();
-        let question = "replace the unreadable pauses, and resume every function?";
-        assert_eq!(plan.question().unwrap().text, question);
-        aws.advance(Duration::from_secs(60));
+        assert_eq!(plan.question().unwrap().text, "replace the unreadable pauses?");
+        let again = "The pause of every function goes on; run `comeback resume --all` again to end it.";
+        let after = "  replaced with version 1, in which these are paused: every function";
+        let text = plain(&plan);
+        assert!(text.contains(after) && text.ends_with(&format!("{again}\n")), "{text}");
+        let repaired = done(&operator, &RESUME_ALL).await;
+        assert_eq!(
+            plain(&repaired),
+            format!("the unreadable pauses were replaced with version 1\n{again}\n")
+        );
+        let json = serde_json::to_value(&repaired).unwrap();
+        assert_eq!((&json["ended"], &json["repair"]["pauses"][0]["target"]), (&json!([]), &json!("*")));
+        assert_eq!(
+            RESUME_ALL.activity(&repaired),
+            Some(Activity { what: "resume".into(), ..Activity::default() })
+        );
+        assert_eq!(listed(&operator).await, [1, 0]);
         drop(done(&operator, &RESUME_ALL).await);
         assert_eq!(listed(&operator).await, [0, 0]);
+    }
+
+    #[tokio::test]
+    async fn a_repair_names_the_requests_that_it_puts_back() {
+        let (aws, operator) = sample();
+        let at = aws.time().as_secs();
+        put(&aws, &format!(r#"{{"v":1,"pauses":[],"cancels":[{{"target":"*","at":{at}}}]}}"#)).await;
+        put(&aws, "by hand").await;
+        let plan = RESUME_ALL.plan(&operator).await.unwrap();
+        let expected = "\n  in force again: cancel: every function, requested at ";
+        let said = plain(&plan);
+        assert!(said.contains(expected), "{said}");
+        let json = serde_json::to_value(&plan).unwrap();
+        assert_eq!(json["repair"]["requests"][0]["ask"], "cancel");
     }
 
     #[tokio::test]
@@ -181,13 +250,15 @@ parameter /comeback/comeback/pauses: the pauses are unreadable: not a JSON objec
 
     #[tokio::test]
     async fn a_newer_versions_text_is_never_replaced() {
-        for texts in [&[r#"{"v":1,"pauses":[]}"#, NEWER][..], &[NEWER, "by hand"]] {
-            let (_, operator) = written(texts).await;
+        let current = "v is 2, but this version reads only 1; a newer version of Comeback wrote it; use";
+        let earlier =
+            "not a JSON object; a newer version of Comeback wrote the last well-formed text, version 1; use";
+        for (texts, expected) in [([r#"{"v":1,"pauses":[]}"#, NEWER], current), ([NEWER, "by hand"], earlier)]
+        {
+            let (_, operator) = written(&texts).await;
             let refused = RESUME_ALL.plan(&operator).await.unwrap_err().to_string();
-            assert!(
-                refused.ends_with("v is 2, but this version reads only 1; a newer version of Comeback wrote it; use that version's command"),
-                "{refused}"
-            );
+            assert!(refused.contains(expected), "{refused}");
+            assert!(refused.ends_with("; use that version's command"), "{refused}");
         }
     }
 }
