@@ -5,7 +5,7 @@ use std::time::Duration;
 use rand::RngExt;
 
 use crate::account::CallFailure;
-use crate::pauses::{Pause, Pauses};
+use crate::pauses::{GarbledPauses, Pause, Pauses};
 use crate::policy::Policy;
 use crate::report::PausesRead;
 use crate::seed::generator;
@@ -14,7 +14,6 @@ use crate::timing::{BETWEEN_READS_AT_MOST, between_reads};
 
 /// Once a pause has been in effect for longer than this, the handler warns that it may have been forgotten.
 pub const LONG_PAUSE: Duration = Duration::from_secs(86_400);
-const GARBLED: &str = "rewrite the parameter that PAUSES names, or delete it to pause nothing";
 
 /// The pauses that a handler environment knows, and the time at which it reads them next.
 #[derive(Clone, Debug)]
@@ -90,8 +89,15 @@ fn wait_after(failures: u32, between_reads: Duration) -> Duration {
 
 fn parsed(text: Option<String>) -> Result<Pauses, CallFailure> {
     let Some(text) = text else { return Ok(Pauses::default()) };
-    Pauses::read(&text)
-        .map_err(|garbled| CallFailure { cause: garbled.to_string(), remedy: Some(GARBLED.into()) })
+    Pauses::read(&text).map_err(|garbled| {
+        let remedy = match &garbled {
+            GarbledPauses::Malformed(_) => {
+                "run `comeback resume --all`, which puts back the last readable version"
+            }
+            GarbledPauses::Newer(_) => "deploy the version of Comeback that wrote them",
+        };
+        CallFailure { cause: garbled.to_string(), remedy: Some(remedy.into()) }
+    })
 }
 
 #[cfg(test)]
@@ -158,6 +164,13 @@ mod tests {
         }
         known.read(Ok(None), at(0), "m-1");
         assert_eq!(known.known(), Some(&Pauses::default()), "the parameter was deleted");
+    }
+
+    #[test]
+    fn an_unreadable_text_names_its_remedy() {
+        let remedy = |text: &str| parsed(Some(text.into())).unwrap_err().remedy.unwrap();
+        assert!(remedy("garbage").contains("`comeback resume --all`"));
+        assert_eq!(remedy(r#"{"v":2}"#), "deploy the version of Comeback that wrote them");
     }
 
     #[test]
