@@ -15,8 +15,8 @@ const LOW: u64 = 10;
 
 /// The number of messages in one retry queue that one handler environment may still hide.
 ///
-/// A count of the queue that finds *n* messages in flight gives room for (`HIDE_UP_TO` − *n*) / (2 ×
-/// `MAXIMUM_CONCURRENCY`) messages, or none if *n* is larger than `HIDE_UP_TO`. Each message that stays hidden when
+/// If a count finds *n* of the queue's messages in flight, the environment has room for (`HIDE_UP_TO` − *n*) / (2 ×
+/// `MAXIMUM_CONCURRENCY`) messages, or for none if *n* is larger than `HIDE_UP_TO`. Each message that stays hidden when
 /// its batch ends reduces the room by one. An environment has no room before its first count, or after a failed one.
 ///
 /// # Why this bounds the messages in flight

@@ -99,7 +99,7 @@ pub(crate) fn assert_found(judged: Judged, outcome: CheckOutcome, words: &str) {
     assert!(judgement.found.to_string().contains(words), "{judgement:?}");
 }
 
-/// A pause of `orders` that began `from` seconds after the epoch and has not ended.
+/// A pause for the function `orders` that began `from` seconds after the epoch and has not ended.
 pub(crate) fn pause(from: u64) -> Pauses {
     let pause = format!(
         r#"{{"v":1,"pauses":[{{"target":"{ORDERS}","from":{from},"until":null,"spread":0,"by":"ops","why":"it broke","concurrency":null}}]}}"#

@@ -8,7 +8,8 @@ use slab::Slab;
 /// Number of pollers that Lambda keeps for a quiet queue if the mapping has a maximum concurrency. Source: "Configuring
 /// scaling behavior for SQS event source mappings", AWS Lambda Developer Guide.
 const QUIET_POLLERS: usize = 5;
-/// Length of a long poll: SQS's maximum. Bills for idle queues agree with it (648,000 polls in 30 days).
+/// Length of a long poll: SQS's maximum. AWS bills an idle queue for 648,000 polls in 30 days, which is what five
+/// pollers with this poll make.
 pub(crate) const LONG_POLL: Duration = Duration::from_secs(20);
 
 /// The event source mapping; `B` is the content of a batch.
