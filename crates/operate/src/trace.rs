@@ -37,7 +37,7 @@ pub struct Trace {
     /// The current state of the function's pauses, or `None` if it is unknown or the event is not waiting.
     pub pause: Option<InForce>,
     /// The reason why the pauses could not be read, if any.
-    pub pause_unknown: Option<String>,
+    pub pause_unknown: Option<Text>,
     /// The handler's treatment of the waiting event if its function is not on the allow-list.
     pub not_allowed: Option<Unlisted>,
     /// The time when the logs were read.
@@ -134,7 +134,7 @@ impl Trace {
             false => Ok(None),
         };
         // The trace is shown even if the pauses cannot be read.
-        let pause_unknown = pause.as_ref().err().map(ToString::to_string);
+        let pause_unknown = pause.as_ref().err().map(Failure::text);
         let policies = deployment.policies().ok().filter(|_| waits);
         let not_allowed = policies.and_then(|policies| Unlisted::of(&policies, &story.target));
         let (pause, deployment) = (pause.unwrap_or_default(), deployment.clone());
@@ -186,7 +186,7 @@ impl Trace {
     /// A note that the pauses could not be read, with the reason.
     pub fn unknown_pause(&self) -> Option<Text> {
         let why = self.pause_unknown.as_ref()?;
-        Some(format!("Unknown whether its function is paused now: {why}").into())
+        Some(text!["Unknown whether its function is paused now: ", why])
     }
 
     fn moment(&self, step: &StoryStep) -> TimelineEntry {
@@ -230,6 +230,7 @@ pub(crate) mod tests {
     use crate::change::tests::plain;
     use crate::deployment::find::Which;
     use crate::log::test_line;
+    use crate::text::Span;
 
     pub(crate) fn at(second: u64) -> Timestamp {
         Timestamp::from_secs(1_789_400_000 + second)
@@ -331,7 +332,10 @@ Retry 1 probably succeeded: it ended at 2026-09-14T15:33:25.000Z, and no failure
     async fn pauses_that_cannot_be_read_are_a_note_with_the_fix() {
         let aws = account(&[(1, holds())]);
         aws.account().aws.put_parameter(Sample::PAUSES, "garbled", true).await.unwrap();
-        let text = plain(&traced(&aws, LinesOf::None).await);
+        let trace = traced(&aws, LinesOf::None).await;
+        let is_command = |span: &Span| matches!(span.piece, Piece::Command(..));
+        assert!(trace.unknown_pause().unwrap().spans().iter().any(is_command));
+        let text = plain(&trace);
         let (_, note) = text.split_once("\nUnknown whether its function is paused now: ").unwrap();
         assert!(note.contains("; `comeback resume --all` puts back the last readable version"), "{text}");
         let paused = "\nIts function is paused. `comeback pause --list` shows who paused it, and why.\n";
