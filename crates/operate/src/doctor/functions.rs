@@ -260,7 +260,8 @@ pub(crate) fn no_retries(_: &Facts, attachment: &Attachment) -> Judged {
 
 pub(crate) fn event_age(_: &Facts, attachment: &Attachment) -> Judged {
     let means = format!(
-        "a throttled event waits this long in Lambda before it reaches Comeback, six hours by default; {EVENT_AGE} s is enough"
+        "a throttled event waits this long in Lambda before it reaches Comeback, six hours by default; {EVENT_AGE} s is \
+         enough (to keep a time that you chose: --skip CB104)"
     );
     Ok(match change(attachment, attachment.redirect(), "event age") {
         Some(found) => warning(found, means, fix::attach(attachment)),
@@ -559,6 +560,8 @@ mod tests {
         ] {
             assert_found(of_qualified(event_age, |settings| settings.event_age = age), outcome, words);
         }
+        let chosen = of_qualified(event_age, |settings| settings.event_age = Some(600)).unwrap();
+        assert!(chosen.means.unwrap().to_string().contains("--skip CB104"));
     }
 
     #[test]
