@@ -65,7 +65,7 @@ pub async fn attachments(operator: &Operator) -> Result<Attachments, Failure> {
 /// The line in place of an empty list of attached functions.
 pub(crate) fn none_attached(deployment: &Deployment) -> Text {
     let attach = deployment.command(CommandName::Attach, ["FUNCTION"]);
-    text!["no function is attached; attach one with ", quoted(attach)]
+    text!["No function is attached. Attach one with ", quoted(attach), "."]
 }
 
 impl AttachedFunction {
@@ -160,7 +160,7 @@ mod tests {
     #[tokio::test]
     async fn list_without_a_function_names_the_command_that_attaches_one() {
         let text = plain(&list(&account("", "")).await);
-        assert_eq!(text, "no function is attached; attach one with `comeback attach FUNCTION`\n");
+        assert_eq!(text, "No function is attached. Attach one with `comeback attach FUNCTION`.\n");
     }
 
     #[tokio::test]

@@ -60,7 +60,7 @@ impl Chosen {
         match self {
             Self::Selected(snapshot, _) if snapshot.is_of(deployment) => Ok(Rc::clone(snapshot)),
             Self::Selected(..) => Err(Failure::undone(
-                "the deployment's settings or queues have changed since this scan, so nothing was done; scan again",
+                "the deployment's settings or queues have changed since this scan; scan again",
             )),
             Self::Matching(filter) => {
                 let snapshot = Snapshot::take(operator, deployment, (**filter).clone(), rules, 0).await?;

@@ -70,17 +70,17 @@ pub struct FunctionState<'r> {
     /// The state of the function's retries, such as failing or recovering.
     pub state: Health,
     /// The time of the earliest first failure among the waiting events; `None` if no event is waiting.
-    pub since: Option<Timestamp>,
+    since: Option<Timestamp>,
     /// The number of waiting events, including events that are due.
     pub waiting: u64,
     /// The number of due events that the handler has not checked yet.
-    pub due: u64,
+    due: u64,
     /// The number of events that a pause holds.
-    pub held: u64,
+    held: u64,
     /// The number of events dead-lettered in the last twelve hours.
     pub dead_lettered: u64,
     /// The error of the largest group of waiting events, if known.
-    pub error: Option<&'r str>,
+    error: Option<&'r str>,
     /// The latest due time among the waiting events, or `None` if any due time is unknown or no event is waiting.
     pub back_by: Option<Timestamp>,
     /// The counts for each five-minute period of the last three hours, oldest first, including the current period.
@@ -446,7 +446,7 @@ mod tests {
         );
         let list = format!("{billing},{ORDERS},{shop}");
         assert_eq!(said(&list, lines("orders", 1, &[(50, defers(5))])), ("orders billing".into(), pattern));
-        let attach = "no function is attached; attach one with `comeback attach FUNCTION --stack shop`";
+        let attach = "No function is attached. Attach one with `comeback attach FUNCTION --stack shop`.";
         assert_eq!(said("", Vec::new()), (String::new(), attach.into()));
     }
 
