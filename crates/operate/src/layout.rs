@@ -25,8 +25,8 @@ pub enum Block {
     Table(Table),
     /// Events, oldest first.
     Timeline(Vec<TimelineEntry>),
-    /// The place for the answer's [`rows`](crate::Answer::rows), one per line under these column headings. A page lists
-    /// the rows of its own answer, some at a time.
+    /// The place for the answer's [`rows`](crate::Answer::rows), one per line under these column headings. The
+    /// console draws nothing there: its Waiting page lists the rows itself.
     Rows(Vec<&'static str>),
     /// A note about the output, which the `comeback` command prints to standard error after `note: `.
     Note(Text),
@@ -107,7 +107,7 @@ impl Fact {
     }
 
     /// Returns the text after the count: the separator and the first line. If the line is empty, so is the result.
-    pub fn rest(&self) -> Text {
+    fn rest(&self) -> Text {
         let separator = self.count.map_or("", |(_, separator)| separator);
         match self.lines.first() {
             Some(first) if !first.is_empty() => text![separator, first],
@@ -144,12 +144,6 @@ impl Table {
     /// An empty table with these column headings.
     pub fn new<const N: usize>(heads: [&'static str; N]) -> Self {
         Self { columns: heads.map(Column::new).into(), rows: Vec::new() }
-    }
-
-    /// Adds a column on the right.
-    pub fn add(&mut self, head: &'static str, cells: impl IntoIterator<Item = Text>) {
-        self.columns.push(Column::new(head));
-        self.rows.iter_mut().zip(cells).for_each(|(row, cell)| row.push(cell));
     }
 
     /// Adds a row at the end.

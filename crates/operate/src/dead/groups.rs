@@ -247,16 +247,11 @@ fn shown_message(message: Option<&str>) -> Text {
 }
 
 fn ago(at: Timestamp, now: Timestamp) -> Text {
-    Piece::Moment { shown: age(at, now), at }.into()
-}
-
-fn age(moment: Timestamp, now: Timestamp) -> String {
-    durations::short(now.since(moment).as_secs_f64().floor())
+    Piece::Moment { shown: durations::since(at, now), at }.into()
 }
 
 fn until(at: Timestamp, now: Timestamp) -> Text {
-    let left = at.since(now).as_secs();
-    let shown = if left == 0 { "now".into() } else { format!("in {}", durations::short(left as f64)) };
+    let shown = if at <= now { "now".into() } else { format!("in {}", durations::until(at, now)) };
     Piece::Moment { shown, at }.into()
 }
 

@@ -110,7 +110,7 @@ pub(super) fn counted_dead_letters(dead_letters: u64) -> String {
 
 impl ScanResult {
     /// The reason why the scan may have missed dead-letters; `None` if it read all that the command needed.
-    pub fn incomplete(&self) -> Option<String> {
+    pub(super) fn incomplete(&self) -> Option<String> {
         match &self.end {
             ScanEnd::All => self.locked.map(|locked| locked.to_string()),
             ScanEnd::Enough => None,

@@ -177,7 +177,7 @@ impl Snapshot {
     /// # Errors
     ///
     /// Fails after a complete scan if the function has no dead-letter and is not on the allow-list.
-    pub fn unknown_target(&self) -> Result<Option<String>, Failure> {
+    pub(super) fn unknown_target(&self) -> Result<Option<String>, Failure> {
         let is_unseen = !self.seen.has_target && self.read.incomplete().is_none();
         let Some(target) = self.filter.target.as_ref().filter(|_| is_unseen) else { return Ok(None) };
         if self.deployment.retries(&self.deployment.arn_of(target)) {

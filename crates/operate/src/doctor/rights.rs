@@ -4,7 +4,7 @@ use comeback_engine::Policies;
 use serde_json::json;
 
 use crate::attach::attachment::Attachment;
-use crate::deployment::{Deployment, aws};
+use crate::deployment::{Deployment, Unlisted, aws};
 use crate::doctor::facts::Facts;
 use crate::doctor::facts::queues::QueueSettings;
 use crate::doctor::facts::rights::{OF_HANDLER, Resource, SAMPLE_STREAM};
@@ -79,8 +79,8 @@ pub(crate) fn function_sends(facts: &Facts, attachment: &Attachment) -> Judged {
     judged(flags, DROPPED, &attachment.send, or_else, |_| fix::attach(attachment))
 }
 
-/// Checks that the function's role may use the retry queue's key. The check judges the permissions for the same reasons
-/// as [`function_sends`].
+/// Checks that the function's role may use the retry queue's key. The check judges the permissions instead of showing
+/// `attach`'s plan: `attach` cannot lift a denial, and does not know whether the key's own policy allows the use.
 pub(crate) fn function_uses_key(facts: &Facts, attachment: &Attachment) -> Judged {
     if seen(&attachment.key)?.as_ref().is_some_and(|key| key.problem().is_some()) {
         return Ok(skipped("the queue's key is unusable (CB035)"));
@@ -120,13 +120,15 @@ pub(crate) fn is_on_allow_list(facts: &Facts, attachment: &Attachment) -> Judged
 
 /// The problem of a function that the allow-list does not match, and its consequence.
 pub(crate) fn not_allowed(policies: &Policies, arn: &str) -> (String, &'static str) {
-    if policies.stack().keeps_everything() {
-        return ("TARGET_FUNCTIONS is empty".into(), "its failed events are kept, but not retried");
+    match Unlisted::of(policies, arn) {
+        Some(Unlisted::Kept) => {
+            ("TARGET_FUNCTIONS is empty".into(), "its failed events are kept, but not retried")
+        }
+        Some(Unlisted::DeadLettered) | None => (
+            format!("TARGET_FUNCTIONS does not allow {arn}"),
+            "its failed events are dead-lettered at once, as target_not_allowed",
+        ),
     }
-    (
-        format!("TARGET_FUNCTIONS does not allow {arn}"),
-        "its failed events are dead-lettered at once, as target_not_allowed",
-    )
 }
 
 const KEY_POLICY: &str = "the key's own policy";

@@ -10,8 +10,8 @@ use crate::failure::Failure;
 use crate::pauses::repair::{Repair, unreadable};
 use crate::text;
 
-/// Reads the deployment's SSM parameter: the pauses, or what is wrong with its text. Returns `None` if the handler reads
-/// no pauses.
+/// Reads the deployment's SSM parameter: the pauses, or what is wrong with its text. Returns `None` if the handler
+/// reads no pauses.
 pub(crate) async fn read_parameter(
     account: &Account,
     deployment: &Deployment,

@@ -42,7 +42,7 @@ impl Trace {
     }
 
     /// Returns the last sentence of the trace: how the event ended, or what it is waiting for.
-    pub fn ending(&self) -> Text {
+    pub(super) fn ending(&self) -> Text {
         if let Some(text) = self.by_allow_list().or_else(|| self.by_pauses()) {
             return text;
         }
