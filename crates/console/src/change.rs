@@ -26,9 +26,8 @@ use futures_util::future::join;
 use crate::access::token;
 use crate::console::Console;
 use crate::page::{Fields, Frame, Problem, Visit, form, ok, page};
-use crate::performer::{ONCE, perform_in_background};
-use crate::response::go_to;
-use crate::work::{PageScreen, PlanQuestion, WorkSummary, page_of};
+use crate::performer::perform_in_background;
+use crate::work::{ONCE, PageScreen, PlanQuestion, WorkSummary};
 
 /// Form field that is present if the operator requests a plan.
 pub(super) const PLAN: &str = "plan";
@@ -36,6 +35,9 @@ pub(super) const PLAN: &str = "plan";
 const DIGEST: &str = "digest";
 /// Form field with the number that the operator typed to confirm the change.
 const TYPED: &str = "typed";
+/// Form field with the fields that the plan was made from, as a query. In plain fields, the page would change them: it
+/// shows some characters as escapes.
+const FIELDS: &str = "fields";
 
 /// The form for a change. Its page shows the plan, and then performs it.
 #[derive(Debug)]
@@ -50,6 +52,8 @@ pub(super) struct ChangeForm {
     pub(super) read: fn(&'static ChangeForm, &Visit, Fields) -> Result<RequestedChange, Problem>,
     /// Path of the *Back* links.
     pub(super) back: &'static str,
+    /// True if the change reads the dead-letter queue.
+    pub(super) reads_dead_letters: bool,
 }
 
 /// A field of a form, and the matching command-line argument.
@@ -154,28 +158,21 @@ impl ChangeForm {
             return sent;
         }
         sent.merge(page(async move |visit: Visit| {
-            let requested = self.requested(&visit, &visit.query())?;
+            let requested = (self.read)(self, &visit, visit.query())?;
             self.plan(&visit, requested, None).await
         }))
     }
 
-    fn requested(&'static self, visit: &Visit, fields: &Fields) -> Result<RequestedChange, Problem> {
-        (self.read)(self, visit, fields.without(&[DIGEST, ONCE, TYPED]))
-    }
-
     /// Answers a form sent with POST: plans a long form that agrees to no plan yet, and performs any other.
-    async fn answer(&'static self, visit: Visit, fields: Fields) -> Result<Response, Problem> {
-        if self.is_long() && fields.get(DIGEST).is_none() {
-            return self.plan(&visit, self.requested(&visit, &fields)?, None).await;
+    async fn answer(&'static self, visit: Visit, sent: Fields) -> Result<Response, Problem> {
+        if self.is_long() && sent.get(DIGEST).is_none() {
+            let requested = (self.read)(self, &visit, sent)?;
+            return self.plan(&visit, requested, None).await;
         }
-        let [digest, once] = fields.required([DIGEST, ONCE])?;
-        // A form that is sent a second time is not read again, because its dead-letters may be gone by then.
-        if visit.console.works.has(once) {
-            return Ok(go_to(&page_of(once)));
-        }
-        let requested = self.requested(&visit, &fields)?;
+        let [digest, once, planned] = sent.required([DIGEST, ONCE, FIELDS])?;
+        let requested = (self.read)(self, &visit, Fields::of_query(planned))?;
         if let Some(count) = requested.count_to_type
-            && !is_count(fields.get(TYPED).unwrap_or_default(), count)
+            && !is_count(sent.get(TYPED).unwrap_or_default(), count)
         {
             let problem = format!("Nothing was done: to {} them, type {count}.", self.title.to_lowercase());
             // If no dead-letter is left, the plan itself says so.
@@ -224,8 +221,7 @@ impl ChangeForm {
             command: if difference.is_none() { command } else { String::new() },
             agreed: digest.to_owned(),
             file,
-            // The changes below this path are those of dead-letters.
-            reads_dead_letters: self.path.starts_with("/dead/"),
+            reads_dead_letters: self.reads_dead_letters,
             ..WorkSummary::new(self.title, plan, self.back)
         };
         perform_in_background(console, once, summary, |performer| async move {
@@ -404,6 +400,7 @@ mod tests {
         ],
         read: |_, _, _| Err(Problem::Missing),
         back: "/",
+        reads_dead_letters: false,
     };
 
     fn fields_of<const N: usize>(pairs: [(&str, &str); N]) -> Fields {

@@ -37,9 +37,9 @@ use crate::dead::files::{IMPORT, LARGEST_UPLOAD};
 use crate::dead::parts::{described, path, selection, snapshot};
 use crate::dead::state::scan_id;
 use crate::page::{Fields, Frame, Problem, Visit, form, form_that_reads, ok, page, upload};
-use crate::performer::{ONCE, perform_in_background};
+use crate::performer::perform_in_background;
 use crate::response::html;
-use crate::work::WorkSummary;
+use crate::work::{ONCE, WorkSummary};
 
 const ON_A_PAGE: usize = 100;
 
@@ -88,7 +88,7 @@ fn filter(fields: &Fields) -> Result<Filter, String> {
 #[template(path = "dead.html")]
 struct DeadPage {
     frame: Frame,
-    /// What `comeback status` says about the queue, or the reason why it could not be read.
+    /// The queue's line in `comeback status`, or the reason why it could not be read.
     queue: Result<Vec<Fact>, Text>,
     under_way: Option<String>,
     filters: Vec<(&'static Input, Vec<String>)>,
@@ -111,7 +111,7 @@ pub(super) struct Groups {
     pub(super) layout: Layout,
     /// For each row of the table, the number that its group has in the snapshot.
     pub(super) numbers: Vec<usize>,
-    /// The reason why the scan is incomplete; `None` if it is complete.
+    /// The reason why the scan is incomplete or could not make the dead-letters visible again; otherwise `None`.
     pub(super) problem: Option<Text>,
 }
 
@@ -295,7 +295,8 @@ mod tests {
     use comeback_operate::dead::scan::ScanEnd;
     use comeback_operate::dead::testing::{event, malformed};
 
-    use crate::tests::{Setting, locally, snapshot_of};
+    use crate::response::encoded;
+    use crate::tests::{Setting, locally, scanned, snapshot_of};
 
     use super::*;
 
@@ -395,17 +396,32 @@ mod tests {
                 let form = setting.form_of(path, "once=2&show=details");
                 assert_eq!(setting.answer(form).await.0, StatusCode::FORBIDDEN, "{path} hides dead-letters");
             }
-            let setting = Setting::new(false).await;
-            setting.console.dead.set_snapshot(Some(snapshot_of([]).await));
-            // A second reader would hide the dead-letters from the first reader.
+        })
+        .await;
+    }
+
+    /// A second reader would hide the dead-letters from the first reader.
+    #[tokio::test]
+    async fn only_one_action_reads_the_queue() {
+        locally(async {
+            let (_, setting, fields, _) = scanned(false).await;
             let turn = setting.console.dead.turn("/progress/1").unwrap();
-            let busy = |path: &str| setting.form_of(path, "once=2&show=details");
-            for path in ["/dead/scan", "/dead/export", "/dead/each/m-1"] {
-                let (status, page) = setting.answer(busy(path)).await;
-                assert_eq!(status, StatusCode::CONFLICT, "{path}");
-                // Reloading this page would send the form again.
-                assert!(page.contains("Another action") && !page.contains("data-refresh"), "{page}");
-            }
+            let planned = encoded(&format!("{fields}&payload=1&file=imported-1.jsonl"));
+            let form = format!("once=2&show=details&digest=0&typed=1&{fields}&fields={planned}");
+            let refused = async |paths: &[&str]| {
+                for path in paths {
+                    let (status, page) = setting.answer(setting.form_of(path, &form)).await;
+                    assert_eq!(status, StatusCode::CONFLICT, "{path}");
+                    // Reloading this page would send the form again.
+                    assert!(page.contains("Another action") && !page.contains("data-refresh"), "{page}");
+                }
+            };
+            let of_scan = ["/dead/export", "/dead/redrive", "/dead/discard", "/dead/edit"];
+            refused(&["/dead/scan", "/dead/each/m-1", "/dead/import"]).await;
+            refused(&of_scan).await;
+            // A scan drops the earlier snapshot when it begins.
+            setting.console.dead.set_snapshot(None);
+            refused(&of_scan).await;
             assert!(setting.answer(setting.page("/none")).await.1.contains("data-refresh"));
             assert!(!include_str!("../templates/script.js").contains(".reload("), "it sends forms again");
             drop(turn);

@@ -57,6 +57,7 @@ static PAUSE: ChangeForm = ChangeForm {
     inputs: &[FUNCTION, REASON, FOR, SPREAD],
     read: |form, visit, fields| form.parsed(visit, fields, pause),
     back: "/waiting",
+    reads_dead_letters: false,
 };
 
 fn pause(fields: &Fields) -> Result<Box<dyn Asked>, String> {
@@ -76,6 +77,7 @@ static RESUME: ChangeForm = ChangeForm {
     inputs: &[FUNCTION, RESUME_SPREAD],
     read: |form, visit, fields| form.parsed(visit, fields, resume),
     back: "/waiting",
+    reads_dead_letters: false,
 };
 
 fn resume(fields: &Fields) -> Result<Box<dyn Asked>, String> {
@@ -93,6 +95,7 @@ static RETRY: ChangeForm = ChangeForm {
     inputs: &[FUNCTION, ERROR, KEY, WITHIN, WHY],
     read: |form, visit, fields| form.parsed(visit, fields, retry),
     back: "/waiting",
+    reads_dead_letters: false,
 };
 
 fn retry(fields: &Fields) -> Result<Box<dyn Asked>, String> {
@@ -109,6 +112,7 @@ static CANCEL: ChangeForm = ChangeForm {
     inputs: &[FUNCTION, ERROR, KEY, WHY],
     read: |form, visit, fields| form.parsed(visit, fields, cancel),
     back: "/waiting",
+    reads_dead_letters: false,
 };
 
 fn cancel(fields: &Fields) -> Result<Box<dyn Asked>, String> {
@@ -134,6 +138,7 @@ static ATTACH: ChangeForm = ChangeForm {
         form.parsed(visit, fields, |fields| route(fields, Route::Attach { may_move: false }))
     },
     back: "/function",
+    reads_dead_letters: false,
 };
 
 static DETACH: ChangeForm = ChangeForm {
@@ -147,6 +152,7 @@ static DETACH: ChangeForm = ChangeForm {
         form.parsed(visit, fields, |fields| route(fields, Route::Detach { at_once: false }))
     },
     back: "/function",
+    reads_dead_letters: false,
 };
 
 fn route(fields: &Fields, route: Route) -> Result<Box<dyn Asked>, String> {

@@ -21,8 +21,8 @@ use send_wrapper::SendWrapper;
 use crate::access::BrowserSession;
 use crate::console::{Console, NavigationCounts};
 use crate::demonstration::Bar;
-use crate::response::{encoded, html, with_type};
-use crate::work::Toast;
+use crate::response::{encoded, go_to, html, with_type};
+use crate::work::{ONCE, Toast, page_of};
 
 /// Path, name and letter of each page in the navigation. Typing `g` and the letter opens the page.
 pub(super) const NAVIGATION: [(&str, &str, char); 7] = [
@@ -57,14 +57,17 @@ where
 }
 
 /// A POST route for a form that may change something. Refuses a wrong form secret, and any form if the console is
-/// read-only.
+/// read-only. A form that is sent again is not read again: it leads to the page of its action.
 pub(super) fn form<F>(answer: F) -> MethodRouter<Console>
 where
     F: AsyncFn(Visit, Fields) -> Result<Response, Problem> + Clone + Send + Sync + 'static,
 {
-    form_that_reads(async move |visit: Visit, fields| {
+    form_that_reads(async move |visit: Visit, fields: Fields| {
         visit.refuse_if_read_only()?;
-        answer(visit, fields).await
+        match fields.get(ONCE).filter(|once| visit.console.works.has(once)) {
+            Some(once) => Ok(go_to(&page_of(once))),
+            None => answer(visit, fields).await,
+        }
     })
 }
 
@@ -241,6 +244,13 @@ impl Fields {
 
     pub(super) fn without(&self, names: &[&str]) -> Self {
         Self(self.0.iter().filter(|(name, _)| !names.contains(&name.as_str())).cloned().collect())
+    }
+
+    /// Reads the text that [`to_query`](Self::to_query) returns.
+    pub(super) fn of_query(query: &str) -> Self {
+        let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+        let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+        Self(pairs.map(|(name, value)| (decoded(name), decoded(value))).collect())
     }
 
     pub(super) fn to_query(&self) -> String {

@@ -282,14 +282,29 @@ async fn get_changes_nothing() {
             assert_eq!(status, 405, "{method} {path}");
         }
         assert_eq!(here.status(|sent| sent.path = "/style.css".into()).await, 405);
-        // These fields would change something if they were sent as a form.
-        let fields = format!("secret={secret}&digest=0&once=1&function=%2A&typed=1");
-        for path in
-            ["/pause", "/resume", "/retry", "/cancel", "/dead/redrive", "/dead/discard", "/dead/import"]
-        {
-            let (status, _) = here.answer(here.page(&format!("{path}?{fields}"))).await;
-            assert_ne!(status, 303, "{path}");
-            assert!(here.console.works.get("1").is_none(), "{path} has begun");
+        // These fields would begin a change if they were sent as a form.
+        let (_, here, of_scan, _) = scanned(false).await;
+        let planned = format!("plan=yes&function=%2A&reason=why&file=imported-1.jsonl&{of_scan}");
+        let secret = here.access.last_secret();
+        let fields = format!("secret={secret}&digest=0&typed=1&{planned}&fields={}", encoded(&planned));
+        for path in [
+            "/pause",
+            "/resume",
+            "/retry",
+            "/cancel",
+            "/attach",
+            "/detach",
+            "/dead/redrive",
+            "/dead/discard",
+            "/dead/import",
+        ] {
+            let once = encoded(path);
+            let fields = format!("{fields}&once={once}");
+            let (status, page) = here.answer(here.page(&format!("{path}?{fields}"))).await;
+            assert_eq!(status, 200, "{path}: {page}");
+            assert!(!here.console.works.has(path), "{path} has begun");
+            assert_eq!(here.answer(here.form_of(path, &fields)).await.0, 303, "{path}");
+            here.console.works.settled().await;
         }
     })
     .await;

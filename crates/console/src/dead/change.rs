@@ -21,6 +21,7 @@ pub(super) static REDRIVE: ChangeForm = ChangeForm {
     inputs: &[RATE, RETARGET],
     read: |form, visit, fields| requested(form, visit, fields.without(&[EXPORT]), Pace::REDRIVE),
     back: "/dead",
+    reads_dead_letters: true,
 };
 
 pub(super) static DISCARD: ChangeForm = ChangeForm {
@@ -38,6 +39,7 @@ pub(super) static DISCARD: ChangeForm = ChangeForm {
         requested(form, visit, fields.with(EXPORT, &export), Pace::FILE)
     },
     back: "/dead",
+    reads_dead_letters: true,
 };
 
 /// Form field with the name of the file that a discard writes.

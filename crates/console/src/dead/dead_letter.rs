@@ -3,15 +3,13 @@
 use std::rc::Rc;
 
 use askama::Template;
-use axum::http::StatusCode;
 use axum::response::Response;
-use comeback_operate::dead::Selection;
 use comeback_operate::dead::show::{DeadLetterDetails, pretty, show as dead_letter};
 use comeback_operate::shown::{shown_json, shown_lines};
 use comeback_operate::{Answer as _, CommandName, Fact, Table, Unwatched};
 
 use crate::access::token;
-use crate::dead::parts::snapshot;
+use crate::dead::parts::{row, snapshot};
 use crate::dead::state::{ReadAgain, scan_id};
 use crate::page::{Fields, Frame, Problem, Visit, ok};
 use crate::performer::turn;
@@ -74,17 +72,12 @@ fn editable(dead_letter: &DeadLetterDetails) -> Option<String> {
 pub(super) async fn show(visit: Visit) -> Result<Response, Problem> {
     let snapshot = snapshot(&visit.console)?;
     let id = visit.segment(3);
-    let selection = Selection::one(&id);
-    let rows = snapshot.rows(&selection);
-    if rows.is_empty() {
-        let why = "The scan has no such dead-letter, or it was redriven or discarded since.";
-        return Err(Problem::Refused(StatusCode::NOT_FOUND, why.into()));
-    }
+    let row = row(&snapshot, &id)?;
     let read = visit.query().get(READ).and_then(|read| visit.console.dead.read_again(read));
     let facts = match &read {
         Some(read) => read.facts.clone(),
         None => {
-            let Table { columns, rows: mut cells } = snapshot.table(&rows[..1], visit.console.now());
+            let Table { columns, rows: mut cells } = snapshot.table(&[row], visit.console.now());
             let known = columns.iter().zip(cells.remove(0));
             known.map(|(column, cell)| Fact::new(column.head, vec![cell])).collect()
         }
@@ -120,6 +113,8 @@ pub(super) async fn read(visit: Visit, fields: Fields) -> Result<Response, Probl
 
 #[cfg(test)]
 mod tests {
+    use axum::http::StatusCode;
+    use comeback_operate::dead::Selection;
     use comeback_operate::dead::testing::event;
 
     use crate::tests::{Setting, locally, snapshot_of};

@@ -7,11 +7,11 @@ use comeback_operate::{CommandName, Failure};
 
 use crate::change::{Asked, ChangeForm, Input, RequestedChange};
 use crate::console::Console;
-use crate::dead::parts::{path, snapshot};
+use crate::dead::parts::{path, row, snapshot};
 use crate::page::{Fields, Problem, Visit};
 
-/// Maximum size of the form, in bytes. It is enough for an indented, percent-encoded payload of a megabyte.
-pub(super) const LARGEST_EDIT: usize = 16 << 20;
+/// Maximum size of the form, in bytes. It is enough for an indented payload of a megabyte, percent-encoded twice.
+pub(super) const LARGEST_EDIT: usize = 32 << 20;
 
 pub(super) static EDIT: ChangeForm = ChangeForm {
     path: "/dead/edit",
@@ -22,6 +22,7 @@ pub(super) static EDIT: ChangeForm = ChangeForm {
     inputs: &[PAYLOAD],
     read: requested,
     back: "/dead",
+    reads_dead_letters: true,
 };
 
 pub(super) const PAYLOAD: Input = Input {
@@ -31,9 +32,8 @@ pub(super) const PAYLOAD: Input = Input {
 
 fn requested(form: &'static ChangeForm, visit: &Visit, fields: Fields) -> Result<RequestedChange, Problem> {
     let [scan, id] = fields.required(["scan", "dead_letter"])?;
-    let (console, snapshot, selection) = (&visit.console, snapshot(&visit.console)?, Selection::one(id));
-    let rows = snapshot.rows(&selection);
-    let row = rows.first().ok_or(Problem::Missing)?;
+    let (console, snapshot) = (&visit.console, snapshot(&visit.console)?);
+    let row = row(&snapshot, id)?;
     // The page shows control and bidirectional characters as JSON escapes, which have the same meaning. The payload
     // gets the same escapes, so that the operator agrees to exactly the text on the page.
     let typed = shown_json(fields.get(PAYLOAD.name).unwrap_or_default());
@@ -42,7 +42,7 @@ fn requested(form: &'static ChangeForm, visit: &Visit, fields: Fields) -> Result
         console.command(form.command, words)
     });
     Ok(RequestedChange {
-        change: Some(asked(console, scan, selection.clone(), &typed)),
+        change: Some(asked(console, scan, Selection::one(id), &typed)),
         command: command.unwrap_or_default(),
         difference: Some("The same in a terminal, with the payload in a file:"),
         scanned_at: Some(snapshot.at),
@@ -84,7 +84,7 @@ mod tests {
             let (_, page) = here.answer(form(&format!("payload={right}"))).await;
             for shown in [
                 "Send 1 dead-letter with the new payload to retries?",
-                "name=\"payload\" value=\"{\n  &#34;n&#34;: 1E400\n}\"",
+                "{\n  &#34;n&#34;: 1E400\n}</textarea>",
                 "action=\"/dead/export\"",
             ] {
                 assert!(page.contains(shown), "{shown}: {page}");
@@ -92,7 +92,8 @@ mod tests {
             assert_eq!(dead.retried().len(), 0, "a plan sends nothing");
             let digest = hidden(&page, "digest");
             let agreed = |once: &str, payload: &str| {
-                form(&format!("digest={digest}&once={once}&payload={}", encoded(payload)))
+                let planned = format!("{fields}&payload={}", encoded(payload));
+                form(&format!("digest={digest}&once={once}&fields={}", encoded(&planned)))
             };
             for (once, payload, sent) in [("a1", "{\"n\":2}", 0), ("a2", "{\"n\":1E400}", 1)] {
                 assert_eq!(here.answer(agreed(once, payload)).await.0, StatusCode::SEE_OTHER);
@@ -102,6 +103,9 @@ mod tests {
             let body = &dead.retried()[0].message.body;
             assert!(body.contains("\"payload\":{\"n\":1E400}") && body.contains(&key), "{body}");
             assert_eq!(dead.depth().total(), 1);
+            let (status, page) = here.answer(agreed("a3", "1")).await;
+            assert_eq!(status, StatusCode::NOT_FOUND);
+            assert!(page.contains("or it was redriven or discarded since"), "{page}");
         })
         .await;
     }

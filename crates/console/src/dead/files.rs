@@ -24,9 +24,9 @@ use sha2::{Digest as _, Sha256};
 use crate::change::{ChangeForm, RequestedChange};
 use crate::dead::parts::{described, selection, snapshot};
 use crate::page::{Fields, Problem, Visit};
-use crate::performer::{ONCE, perform_in_background};
+use crate::performer::perform_in_background;
 use crate::response::go_to;
-use crate::work::WorkSummary;
+use crate::work::{ONCE, WorkSummary};
 
 /// Maximum size of an upload, in bytes.
 pub(super) const LARGEST_UPLOAD: usize = 1 << 30;
@@ -164,6 +164,7 @@ pub(super) static IMPORT: ChangeForm = ChangeForm {
         let name = fields.get("file").and_then(file_name).ok_or(Problem::Missing)?;
         let file = visit.console.dead.folder().join(name);
         Ok(RequestedChange {
+            note: format!("This is about the file {name}."),
             command: visit.console.command(form.command, [file.display().to_string()]),
             change: Some(Ok(Box::new(Import { file, pace: Pace::FILE }))),
             fields,
@@ -171,6 +172,7 @@ pub(super) static IMPORT: ChangeForm = ChangeForm {
         })
     },
     back: "/dead",
+    reads_dead_letters: true,
 };
 
 #[cfg(test)]

@@ -11,11 +11,23 @@ use comeback_operate::numbers::grouped;
 
 use crate::console::Console;
 use crate::page::{Fields, Problem};
+use crate::performer::busy;
 use crate::response::encoded;
 
+/// Returns the newest snapshot. A scan drops the earlier one when it begins, so meanwhile there is none.
 pub(super) fn snapshot(console: &Console) -> Result<Rc<Snapshot>, Problem> {
     let why = "No scan has finished: start one on the Dead-letters page.";
-    console.dead.snapshot().ok_or_else(|| Problem::Refused(StatusCode::NOT_FOUND, why.into()))
+    console.dead.snapshot().ok_or_else(|| match console.dead.under_way() {
+        Some(_) => busy(),
+        None => Problem::Refused(StatusCode::NOT_FOUND, why.into()),
+    })
+}
+
+/// Returns the dead-letter with this message id, unless it is gone.
+pub(super) fn row<'s>(snapshot: &'s Snapshot, id: &str) -> Result<&'s Row, Problem> {
+    let why = "The scan has no such dead-letter, or it was redriven or discarded since.";
+    let row = snapshot.rows(&Selection::one(id)).first().copied();
+    row.ok_or_else(|| Problem::Refused(StatusCode::NOT_FOUND, why.into()))
 }
 
 pub(super) fn path(row: &Row) -> String {

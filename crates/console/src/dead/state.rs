@@ -91,7 +91,10 @@ impl Dead {
     }
 
     pub(crate) fn has_written(&self, name: &str) {
-        self.files.borrow_mut().push(name.to_owned());
+        let mut files = self.files.borrow_mut();
+        if !files.iter().any(|known| known == name) {
+            files.push(name.to_owned());
+        }
     }
 
     /// The folder where the server was started.

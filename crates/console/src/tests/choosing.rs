@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use axum::http::StatusCode;
+use comeback_engine::Pauses;
 use comeback_operate::aws::simulated::{Sample, SimulatedAws, queue_url};
 use comeback_operate::aws::{Aws as _, NewMessage, Receive, Received};
 use comeback_operate::clock::now;
@@ -166,6 +167,28 @@ async fn chosen_events_are_recalled_and_the_others_keep_waiting() {
             let now = aws.time();
             assert_eq!(aws.queue(Sample::RETRY_QUEUE).depth(now).visible, 2, "{verb}");
         }
+    })
+    .await;
+}
+
+/// A page shows the mark U+200F as an escape, but the request has the mark itself.
+#[tokio::test]
+async fn marks_in_a_confirmed_field_stay_as_they_are() {
+    locally(async {
+        let (aws, lines) = waiting().await;
+        let lines = lines.into_iter().map(|line| line.replace("Timeout", "Time\u{200f}out")).collect();
+        let here = console(&aws, lines, false).await;
+        let plan = text(&here, "/retry?plan=yes&function=*&error=Time%E2%80%8F*&why=a%E2%80%8Fb").await;
+        let (status, page) = here.answer(here.form_of("/retry", &confirmed(&plan))).await;
+        assert_eq!(status, StatusCode::SEE_OTHER, "{page}");
+        here.console.works.settled().await;
+        let work = here.console.works.get(hidden(&plan, "once")).unwrap();
+        assert_eq!(work.result(), Some(&Ok(())), "the plan is the one that was shown");
+        let pauses = aws.parameter(Sample::PAUSES).await.unwrap().unwrap();
+        let pauses = Pauses::read(&pauses.text).unwrap();
+        let request = pauses.requests().next().unwrap();
+        assert_eq!(request.errors, ["Time\u{200f}*"]);
+        assert_eq!(request.why.as_deref(), Some("a\u{200f}b"));
     })
     .await;
 }
