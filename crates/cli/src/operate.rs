@@ -144,6 +144,16 @@ mod tests {
         below.chain(has_it(command).then(|| command.get_name().to_owned())).collect()
     }
 
+    #[test]
+    fn dry_run_needs_a_plan() {
+        for words in ["attach --list", "pause --list", "retry --all --watch", "doctor --probe"] {
+            let words = format!("comeback {words} --dry-run");
+            let all = OperateCommand::augment_subcommands(Command::new("comeback"));
+            let refused = all.try_get_matches_from(words.split(' ')).unwrap_err().to_string();
+            assert!(refused.contains("cannot be used with '--dry-run'"), "{words}: {refused}");
+        }
+    }
+
     /// Returns an account with a pause, a request to cancel and a dead-letter, and writes another dead-letter to `file`.
     async fn operated(file: &str) -> SimulatedAws {
         let others = BTreeSet::from(["invoices".to_owned()]);

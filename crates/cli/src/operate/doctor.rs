@@ -39,7 +39,7 @@ pub(crate) struct DoctorArguments {
     #[arg(long)]
     strict: bool,
     /// Send the example function an event that fails once, and follow it until it is retried
-    #[arg(long)]
+    #[arg(long, conflicts_with = "dry_run")]
     probe: bool,
 }
 
