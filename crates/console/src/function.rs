@@ -2,13 +2,14 @@
 
 use askama::Template;
 use axum::response::Response;
-use comeback_engine::{FunctionArn, Policy, PolicyEntry};
+use comeback_engine::{FunctionArn, PauseTarget, Policy, PolicyEntry};
 use comeback_operate::attach::attachments::attachments;
-use comeback_operate::deployment::Deployment;
+use comeback_operate::deployment::{Deployment, Unlisted};
 use comeback_operate::doctor::findings::Finding;
 use comeback_operate::function::{FunctionName, command_name};
 use comeback_operate::function_policy::policy_table;
 use comeback_operate::waiting::filter::WaitingFilter;
+use comeback_operate::waiting::reading::Reading;
 use comeback_operate::waiting::report::ReportQuery;
 use comeback_operate::{Answer as _, CommandName, Failure, Layout, Table, Text};
 use comeback_rehearsal::figure::{Chart, FigureTable};
@@ -53,6 +54,8 @@ async fn all(visit: &Visit) -> Result<Response, Problem> {
 struct FunctionPage<'d> {
     frame: Frame,
     href: String,
+    /// The warning for a function that is not on the allow-list; `None` for a listed function.
+    unlisted: Option<&'static str>,
     policy: Result<PolicyShown, Vec<String>>,
     waiting: LogRead<Layout>,
     /// The function's dead-letters; `None` before the first scan.
@@ -73,11 +76,12 @@ async fn one(visit: &Visit, name: FunctionName) -> Result<Response, Problem> {
     let arn = deployment.arn_of(&name);
     let invoked = invoked_arn(&arn);
     let policies = deployment.policies();
+    let unlisted = policies.as_ref().ok().and_then(|policies| Unlisted::of(policies, &invoked));
     let policy = match &policies {
         Ok(policies) => Ok(shown(&deployment, policies.of(&invoked), policies.entry_of(&invoked)).await),
         Err(refused) => Err(refused.iter().map(ToString::to_string).collect()),
     };
-    let waiting = waiting(console, &name).await;
+    let waiting = waiting(console, &name, &invoked).await;
     let checks = console.checks(Some(&name)).await.value;
     let of_function = |finding: &&Finding| finding.about.is_some();
     let findings = checks.as_ref().map_err(Failure::text);
@@ -88,6 +92,10 @@ async fn one(visit: &Visit, name: FunctionName) -> Result<Response, Problem> {
             .frame(format!("Function {name}"), None)
             .of(waiting.at().unwrap_or_else(|| console.now())),
         href: encoded(&shown_name),
+        unlisted: unlisted.map(|unlisted| match unlisted {
+            Unlisted::DeadLettered => "It is not on the allow-list: the handler dead-letters its events.",
+            Unlisted::Kept => "The allow-list is empty: the handler keeps every event, and retries none.",
+        }),
         policy,
         waiting,
         dead: Groups::in_scan(console, Some(&name)),
@@ -103,10 +111,17 @@ fn invoked_arn(arn: &FunctionArn) -> String {
     FunctionArn { qualifier, ..arn.clone() }.to_string()
 }
 
-async fn waiting(console: &Console, name: &FunctionName) -> LogRead<Layout> {
+/// The report on the function's waiting events, with only the requests that cover the function or one of its aliases.
+async fn waiting(console: &Console, name: &FunctionName, invoked: &str) -> LogRead<Layout> {
     let wanted = WaitingFilter { functions: vec![name.clone()], ..WaitingFilter::default() };
     let listing = ReportQuery { wanted, ..ReportQuery::default() };
-    console.waiting(|reading, now| reading.report(&listing, now).layout()).await
+    let covers = |target: &PauseTarget| target.covers(invoked) || name.names(&target.to_string());
+    let look = |reading: &Reading, now| {
+        let mut report = reading.report(&listing, now);
+        report.requests.iter_mut().for_each(|requests| requests.retain(|request| covers(&request.0.target)));
+        report.layout()
+    };
+    console.waiting(look).await
 }
 
 async fn shown(deployment: &Deployment, policy: &Policy, entry: Option<&PolicyEntry>) -> PolicyShown {

@@ -37,7 +37,7 @@
 //!    refreshed every five seconds, so keep forms outside such elements. Add the page to `NAVIGATION`.
 //! 3. Read values with `comeback_operate`, through the `Operator` that `console.asking()` returns. If a read is slow,
 //!    or if the page refreshes, cache the value in a `fresh::Fresh` in `Console`. Escaping is automatic.
-//! 4. A change is a `change::ChangeForm`, as in `forms`. GET shows its plan, and POST performs it.
+//! 4. A change is a `change::ChangeForm`, as in `forms`. Its page shows the plan, and then performs it.
 
 mod access;
 mod activity;

@@ -4,6 +4,7 @@ mod choosing;
 mod demo;
 mod denied;
 mod doctor;
+mod function;
 mod overview;
 mod search;
 

@@ -57,7 +57,7 @@ pub(crate) async fn commands_of_the_page_work_from_attach_to_detach(world: &Worl
     eventually("the second order to be held", held).await;
     run(&resume);
     taken(ministack, 1).await;
-    let is_gone = async || run(&waiting_after).contains("No waiting event (").then_some(());
+    let is_gone = async || run(&waiting_after).contains("No waiting event matches").then_some(());
     eventually("the log to show that nothing waits", is_gone).await;
 
     let redriven = run(&redrive);

@@ -214,7 +214,7 @@ async fn a_filter_without_a_match_can_be_cleared() {
         let here = denied(&[], vec![line.to_string()], false).await;
         for (path, is_found) in [("/waiting", true), ("/waiting?key=none", false)] {
             let page = text(&here, path).await;
-            assert_eq!(page.contains("No waiting event ("), !is_found, "{page}");
+            assert_eq!(page.contains("No waiting event matches the filter ("), !is_found, "{page}");
             assert_eq!(page.contains("<a href=\"/waiting\">Clear the filter</a>"), !is_found, "{page}");
         }
     })

@@ -76,6 +76,19 @@ async fn function_without_a_line_in_the_log_is_quiet() {
 }
 
 #[tokio::test]
+async fn charts_come_back_after_a_failed_read() {
+    locally(async {
+        for (missing, has_charts) in [(&["cloudwatch:GetMetricData"][..], false), (&[], true)] {
+            let page = text(&denied(missing, Vec::new(), false).await, "/").await;
+            assert!(page.contains("<div id=\"history\" data-refresh>"), "the script refreshes it: {page}");
+            assert_eq!(page.contains("<h2>The last hours</h2>"), has_charts, "{page}");
+            assert!(!page.contains("<p class=\"line\"></p>"), "{page}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn counts_stand_in_the_navigation_and_the_title() {
     locally(async {
         let here = denied(&[], Vec::new(), false).await;

@@ -64,6 +64,9 @@ pub struct WaitingReport<'r> {
     /// line mentions.
     #[serde(skip)]
     pub end: Result<(), Failure>,
+    /// True if `found` counts only the events that match a filter.
+    #[serde(skip)]
+    is_filtered: bool,
     #[serde(skip)]
     deployment: &'r Deployment,
     #[serde(skip)]
@@ -76,8 +79,8 @@ impl Reading {
         let ReportQuery { wanted, due, events } = listing;
         let selected = self.waits.selected(wanted, *due);
         let groups = selected.groups();
-        let is_everything =
-            self.is_everything && wanted.takes_everything() && due.is_everything() && self.is_all_read(now);
+        let is_filtered = !wanted.takes_everything() || !due.is_everything();
+        let is_everything = self.is_everything && !is_filtered && self.is_all_read(now);
         // The notes count all held events. With a range of due times, `groups` lacks held events, because they have no
         // due time.
         let all = (!due.is_everything()).then(|| self.waits.selected(wanted, DueRange::default()).groups());
@@ -98,6 +101,7 @@ impl Reading {
             notes,
             unmatched: None,
             end: Ok(()),
+            is_filtered,
             deployment: &self.deployment,
             now,
         }
@@ -147,6 +151,7 @@ impl WaitingReport<'_> {
     /// The number of events found, and the time from which the log was read.
     pub fn heading(&self) -> Text {
         let count = match self.found {
+            0 if self.is_filtered => "No waiting event matches the filter".to_owned(),
             0 => "No waiting event".to_owned(),
             found => counted(found, "waiting event", "waiting events"),
         };
