@@ -257,8 +257,16 @@ impl Oracle {
 
     /// Records that SQS keeps all messages in the batch, because the handler crashed or the deletion was lost.
     pub(crate) fn kept_after_all(&mut self) {
-        let is_settled = |message: &&CheckedMessage| message.carried.history.borrow().latest.is_settled;
-        self.batch().messages.iter().filter(is_settled).for_each(|message| message.carried.excuse());
+        let messages = &self.batch().messages;
+        for (position, CheckedMessage { carried, .. }) in messages.iter().enumerate() {
+            let history = &carried.history;
+            // A message that was delivered twice in the batch is kept once.
+            let is_repeated =
+                messages[..position].iter().any(|earlier| Rc::ptr_eq(&earlier.carried.history, history));
+            if !is_repeated && history.borrow().latest.is_settled {
+                carried.excuse();
+            }
+        }
     }
 
     fn batch(&self) -> &CheckedBatch {

@@ -56,6 +56,11 @@ impl Fixture {
     }
 
     fn receive(&mut self, receive_count: u32, now: Timestamp) {
+        self.deliver(receive_count, now, 1);
+    }
+
+    /// Begins a batch that delivers the event's message `times` times.
+    fn deliver(&mut self, receive_count: u32, now: Timestamp, times: usize) {
         let record = Record {
             message_id: "m-0".into(),
             receipt_handle: String::new(),
@@ -69,7 +74,7 @@ impl Fixture {
         };
         let reads = self.reads.clone();
         let start = Start { received_at: now, clock: now, can_act: true, reads, policies: 0 };
-        self.oracle.started(start, std::iter::once((self.carried.clone(), &record)), now);
+        self.oracle.started(start, std::iter::repeat_n((self.carried.clone(), &record), times), now);
     }
 
     fn hide(&mut self, seconds: u64) {
@@ -228,6 +233,16 @@ fn an_invoke_within_the_hiding_of_the_one_before() {
         fixture.oracle.reinvoked(0, at(after));
         assert_eq!(fixture.broken(), broken, "after {after} s");
     }
+}
+
+#[test]
+fn message_delivered_twice_is_kept_once() {
+    let mut fixture = Fixture::new();
+    fixture.hide(1);
+    fixture.deliver(2, at(2), 2);
+    fixture.invoke(FUNCTION, &envelope(&payload()));
+    fixture.oracle.kept_after_all();
+    assert_eq!(fixture.carried.history.borrow().excuses, 1);
 }
 
 #[test]
