@@ -1,5 +1,5 @@
-//! Checks the invariants of every run: the world reports each step to the [`Oracle`](oracle::Oracle), which applies the
-//! functions in `invariants`.
+//! Checks the invariants of every run: the world reports each step to the [`Oracle`](oracle::Oracle), and each of the
+//! handler's reports to the [`LogCheck`](log::LogCheck). Both apply the functions in `invariants`.
 //!
 //! The oracle does its own arithmetic, in `handling`. It shares only one computation with the engine: the ceiling of a
 //! backoff.

@@ -90,7 +90,7 @@ impl World {
         let mut seeds = Xoshiro256PlusPlus::seed_from_u64(scenario.seed);
         let arrivals = scenario.arrivals(seeds.random());
         let oracle = Oracle::new(scenario, policies);
-        let can_change = scenario.operators.is_some()
+        let may_change = scenario.operators.is_some()
             || !scenario.changes.is_empty()
             || scenario.faults.iter().next().is_some();
         let mut world = Self {
@@ -105,7 +105,7 @@ impl World {
             dice: Dice::new(scenario.seed, START, &scenario.faults),
             environments: Environments::new(policies, scenario, oracle.environment_made()),
             oracle,
-            log: LogCheck::new(can_change),
+            log: LogCheck::new(may_change),
             tallies: Tallies::until(scenario.end(), scenario.targets.len()),
             current_batch: None,
             arrivals,

@@ -87,7 +87,8 @@ pub(crate) struct MessageHistory {
     pub(super) excuses: u32,
     /// Earliest time at which the next `Invoke` call for the message is allowed.
     pub(super) no_invoke_before: Timestamp,
-    /// True if SQS delivered the message while it was hidden, or if the data about its earlier waits was lost.
+    /// True if SQS delivered the message while it was hidden, if the data about its earlier waits was lost, or if the
+    /// message is gone.
     pub(super) duplicated: bool,
     /// True if the message is gone, or if it or an earlier copy has lost the time at which it was first sent.
     pub(super) forgotten: bool,

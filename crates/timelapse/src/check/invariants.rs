@@ -1,4 +1,4 @@
-//! The checks of the [`Invariant`]s, in the order of the enum. A fault that excuses a violation is an argument.
+//! The checks of the [`Invariant`]s, in the order of the enum. An excuse is an argument.
 
 use std::time::Duration;
 
@@ -35,9 +35,12 @@ const CLOCKS_DIFFER: Duration = Duration::from_secs(10);
 
 type Checked = Result<(), Broken>;
 
-/// The log's statement about a message: `Some(None)` if it is settled, and otherwise what it waits for, and the time of
-/// the newest line. `None` if there is no line.
-pub(super) type Said = Option<Option<(Timestamp, WaitsFor)>>;
+/// The state of a message according to log lines: what it waits for, and the time of the newest line; `None` if it is
+/// settled.
+pub(super) type State = Option<(Timestamp, WaitsFor)>;
+
+/// The log's statement about a message; `None` if there is no line.
+pub(super) type Said = Option<State>;
 
 pub(super) fn none_vanishes(event: EventNumber, life: &LedgerEntry) -> Checked {
     Invariant::NoneVanishes.check(event, life.end().is_some(), || {
@@ -292,8 +295,8 @@ pub(super) fn working_commands(failed: String, excused: bool) -> Checked {
     Invariant::WorkingCommands.check(None, excused, || failed)
 }
 
-/// Checks what the log says of a message `before` and `after` the line about this outcome. If due times may change, the
-/// log may lack the latest one of a copy that was only moved again.
+/// Checks what the log says of a message `after` the line about this outcome; until then, it should have said `before`.
+/// If due times may change, the log may lack the latest one of a copy that was only moved again.
 pub(super) fn true_log(
     event: EventNumber,
     outcome: &Outcome<'_>,
@@ -313,8 +316,13 @@ pub(super) fn true_log(
         // If two lines have the same time, either line may be the last.
         Some(waits_for) => Some(before.flatten().max(Some((now, waits_for)))),
     };
-    Invariant::TrueLog.check(event, after == expected, || {
-        format!("the log says {after:?}, the handler's last report was {expected:?}")
+    said_as_reported(event, after, expected)
+}
+
+/// Checks what the log says of a message. `reported` is what it should say after all reports so far.
+pub(super) fn said_as_reported(event: EventNumber, said: Said, reported: Said) -> Checked {
+    Invariant::TrueLog.check(event, said == reported, || {
+        format!("the log says {said:?}, the handler's last report was {reported:?}")
     })
 }
 

@@ -1,20 +1,24 @@
 //! The handler's log during a run, to compare it with the handler's reports and with the queue.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::hash::{BuildHasherDefault, DefaultHasher};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
 use comeback_engine::{BatchReport, FailedEvent, LogFold, LoggedEvent, MessageState, Record, Timestamp};
 
 use super::Broken;
-use super::invariants::{Said, logged_waits_are_real, true_log};
+use super::invariants::{Said, State, logged_waits_are_real, said_as_reported, true_log};
 use crate::event::EventNumber;
 
 /// Maximum number of events to check. A run may have millions, which is too many to check.
 const MOST_EVENTS: usize = 10_000;
 
+type Hasher = BuildHasherDefault<DefaultHasher>;
+
 #[derive(Debug, Default)]
 pub(crate) struct LogCheck {
-    log: LogFold<BuildHasherDefault<DefaultHasher>>,
+    log: LogFold<Hasher>,
+    /// The state of each message according to the handler's reports, by the message's [`id`].
+    reported: BTreeMap<u64, State>,
     event_of: BTreeMap<Box<str>, EventNumber>,
     /// Events that the log may be wrong about, because the queue itself has removed their messages.
     excused: BTreeSet<EventNumber>,
@@ -40,12 +44,21 @@ impl LogCheck {
             let line = lines.next_if(|line| line.message_id == outcome.message_id());
             let event = event_of(outcome.message_id());
             let Some(failed) = outcome.event.as_ref().filter(|_| event.0 < MOST_EVENTS) else { continue };
-            let before = self.said(failed);
+            let before = self.reported_state(failed);
             line.iter().for_each(|line| self.log.take(line));
-            true_log(event, outcome, [before, self.said(failed)], now, self.may_change)?;
+            let after = self.said(failed);
+            true_log(event, outcome, [before, after], now, self.may_change)?;
+            // The check has compared it with the report.
+            if let Some(state) = after {
+                self.reported.insert(id(failed), state);
+            }
             self.event_of.entry(failed.origin_request_id.as_str().into()).or_insert(event);
         }
         Ok(())
+    }
+
+    fn reported_state(&self, failed: &FailedEvent<'_>) -> Said {
+        self.reported.get(&id(failed)).copied()
     }
 
     fn said(&self, failed: &FailedEvent<'_>) -> Said {
@@ -62,11 +75,13 @@ impl LogCheck {
         }
     }
 
-    /// Checks the messages that wait according to the log. The records must already reflect the attribute `Comeback`.
+    /// Checks what the log says of the messages on the queue, and that no others wait according to it. The records must
+    /// already reflect the attribute `Comeback`.
     pub(crate) fn ended(self, queue: impl Iterator<Item = (EventNumber, Record)>) -> Result<(), Broken> {
         let mut on_queue = BTreeSet::new();
-        for (_, record) in queue.filter(|(event, _)| event.0 < MOST_EVENTS) {
+        for (event, record) in queue.filter(|(event, _)| event.0 < MOST_EVENTS) {
             let Ok(failed) = FailedEvent::read(&record) else { continue };
+            said_as_reported(event, self.said(&failed), self.reported_state(&failed))?;
             on_queue.insert((
                 Box::<str>::from(&*failed.origin_request_id),
                 failed.retry,
@@ -81,6 +96,12 @@ impl LogCheck {
         }
         Ok(())
     }
+}
+
+/// Returns a hash of what all deliveries and copies of one message share.
+fn id(event: &FailedEvent<'_>) -> u64 {
+    let FailedEvent { origin_request_id, function_arn, retry, first_failure, request_id, .. } = event;
+    Hasher::default().hash_one((&**origin_request_id, &**function_arn, retry, first_failure, request_id))
 }
 
 #[cfg(test)]
@@ -131,6 +152,33 @@ mod tests {
         assert_eq!(checked(&batch.records, false), Ok(()));
         assert_eq!(checked(&[], false), Err(Invariant::TrueLog));
         assert_eq!(checked(&[], true), Ok(()), "the queue has removed it");
+    }
+
+    #[test]
+    fn log_that_lacks_a_waiting_message_is_untrue() {
+        let record = batch().records.remove(0);
+        let mut log = LogCheck::new(false);
+        let id = id(&FailedEvent::read(&record).expect("a valid record"));
+        log.reported.insert(id, Some((START, WaitsFor::Resume)));
+        let broken = log.ended([(EVENT, record)].into_iter()).unwrap_err();
+        assert_eq!((broken.invariant, broken.event), (Invariant::TrueLog, Some(EVENT)));
+    }
+
+    #[test]
+    fn log_that_mixes_up_messages_is_untrue() {
+        let batch = batch();
+        let rehearsal = deferred(&batch);
+        let mixed_up = || {
+            let mut log = LogCheck::new(false);
+            let later = START.saturating_add(Duration::from_secs(1));
+            rehearsal.report.log_lines(later).for_each(|line| log.log.take(&line));
+            log
+        };
+        let reported = mixed_up().reported(&rehearsal.report, |_| EVENT, START);
+        let ended = mixed_up().ended([(EVENT, batch.records[0].clone())].into_iter());
+        for checked in [reported, ended] {
+            assert_eq!(checked.map_err(|broken| broken.invariant), Err(Invariant::TrueLog));
+        }
     }
 
     #[test]
