@@ -57,7 +57,7 @@ chaos: ## simulate every fault with SEEDS seeds (2000), then plant bugs
 	tests/chaos.sh
 	$(MAKE) mutants
 
-mutants: ## plant bugs, and check that the tests catch each (twenty minutes)
+mutants: ## plant bugs, and check that the tests catch each (forty minutes)
 	$(WITH) -- python3 tests/mutation/check.py
 
 fuzz: ## fuzz each parser for FUZZ_SECONDS (600; installs a nightly Rust)

@@ -4,7 +4,7 @@
 A patch may begin with lines like `Breaks: a chain has at most MAX_RETRIES retries`. It counts as caught once simulations have
 reported each of these invariants as broken. For each invariant, at least one patch has such a line.
 
-    check.py [NAME...]  plants all bugs, or those whose names contain a NAME; takes a few minutes
+    check.py [NAME...]  plants all bugs, or those whose names contain a NAME; all take about forty minutes
     check.py --planted  checks only that each patch still applies, and that each invariant has one
 
 Fails if no test catches a bug, if a bug cannot be planted or does not compile, or if the tests fail without one.
@@ -24,7 +24,7 @@ SCRATCH = ROOT / "target" / "mutation"
 NOT_COPIED = shutil.ignore_patterns(
     ".git", ".tools", "target", "node_modules", "cdk.out", ".aws-sam", "out", "corpus", "artifacts"
 )
-# Test suites, the cheapest first. A suite runs only for bugs that all suites before it miss.
+# Test suites, the cheapest first. A suite runs only for bugs that the suites before it have not caught.
 SUITES = {
     "engine": ["engine"],
     "moves": ["runs", "moves::"],
@@ -91,7 +91,7 @@ def is_caught(tree, patch):
     try:
         for suite in suites:
             tests, output = failed_tests(tree, suite)
-            missing -= set(re.findall(r"^broken with seed \d+ at \S+: (.+)$", output, re.MULTILINE))
+            missing -= set(re.findall(r"broken with seed \d+ at \S+: (.+)$", output, re.MULTILINE))
             if tests and not missing:
                 shown = ", ".join(tests[:3]) + (", …" if len(tests) > 3 else "")
                 print(f"{patch.stem.replace('-', ' ')}: {len(tests)} tests of {suite} fail: {shown}", flush=True)
