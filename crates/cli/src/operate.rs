@@ -154,7 +154,7 @@ mod tests {
         }
     }
 
-    /// Returns an account with a pause, a request to cancel and a dead-letter, and writes another dead-letter to `file`.
+    /// Returns an account with a pause, a request to cancel and a dead-letter. Writes another dead-letter to `file`.
     async fn operated(file: &str) -> SimulatedAws {
         let others = BTreeSet::from(["invoices".to_owned()]);
         let dead = Dead { aws: Sample { is_attached: true, others, ..Sample::new(NOW) }.build() };

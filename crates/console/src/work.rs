@@ -190,7 +190,7 @@ pub(super) fn page_of(id: &str) -> String {
     format!("/progress/{}", encoded(id))
 }
 
-/// The changes that this server makes or has made, by the one-time ids of their forms; the latest is last.
+/// The changes that this server is making or has made, each with the one-time id of its form; the latest is last.
 #[derive(Default)]
 pub(super) struct Works {
     by_id: RefCell<Vec<(String, Rc<Work>)>>,

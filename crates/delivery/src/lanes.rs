@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 /// A group of entries that must stay in order, such as a FIFO queue's message group or the writes to one DynamoDB item.
-/// The entries are sent one at a time, in the order of the input. When the sender gives up on an entry, it also gives up
-/// on the entries behind it ([`EntryError::Behind`](crate::EntryError::Behind)), because sending them would change the
-/// order.
+/// The entries are sent one at a time, in the order of the input. When the sender gives up on an entry, it also gives
+/// up on the entries behind it ([`EntryError::Behind`](crate::EntryError::Behind)), because sending them would change
+/// the order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Lane {
     name: Arc<[u8]>,

@@ -97,7 +97,7 @@ impl Pauses {
         self.pauses.iter().filter(|pause| pause.target.covers(function_arn))
     }
 
-    /// All readable requests in the document, including withdrawn ones: retry requests, then cancel requests.
+    /// All readable requests in the document, including withdrawn ones. Retry requests come before cancel requests.
     pub fn requests(&self) -> impl Iterator<Item = &Request> {
         self.requests.iter().filter_map(|entry| entry.request.as_ref().ok())
     }

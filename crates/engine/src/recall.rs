@@ -147,8 +147,8 @@ impl Recall<'_> {
         if due.saturating_add(LEAST_GAIN) < returns { Ok(due) } else { Err(NotRecalled::Soon) }
     }
 
-    /// Returns `Ok` if this entry applies to a message. An entry does not apply to a message that was logged after
-    /// every handler had read the entry.
+    /// Returns `Ok` if this request, or this end of a pause, applies to a message. It does not if the message was
+    /// logged after every handler had read the entry, because the handler has then taken the entry into account.
     fn covers(
         self,
         message: &WaitingMessage,

@@ -68,7 +68,7 @@ impl<'a> BatchReport<'a> {
         }
     }
 
-    /// The message ids for `batchItemFailures`. An empty id makes Lambda keep the whole batch.
+    /// The message ids for `batchItemFailures`. An empty id makes Lambda treat the whole batch as failed.
     pub fn batch_item_failures(&self) -> impl Iterator<Item = &'a str> {
         let untouched = if self.kept_whole { self.batch.records.as_slice() } else { &[] };
         let untouched = untouched.iter().map(|record| record.message_id.as_str());

@@ -38,8 +38,8 @@ pub trait OperatedDeployment {
     /// Fails with SQS's error code and message if SQS refuses `ChangeMessageVisibility`.
     fn recall(&self, receipt_handle: &str, timeout: Duration) -> Result<(), String>;
 
-    /// Reports a command's failure, which violates [`WorkingCommands`](crate::Invariant::WorkingCommands) unless a fault
-    /// or another operator excuses it.
+    /// Reports a command's failure, which violates [`WorkingCommands`](crate::Invariant::WorkingCommands) unless a
+    /// fault or another operator excuses it.
     fn command_failed(&self, what: String, excused: bool);
 }
 

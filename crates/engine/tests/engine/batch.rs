@@ -141,7 +141,8 @@ fn an_unguarded_move_is_hidden_for_its_wait() {
     assert_eq!((kept(&report).len(), report.moves.made), (1, 0));
 }
 
-/// Two messages could not be hidden before their re-invocations, so they must not be moved. They use up the room.
+/// Two messages could not be hidden before their re-invocations, so they must not be moved, and take all the room for
+/// hidden messages.
 #[test]
 fn messages_whose_guard_failed_take_the_room_first() {
     let failures = Cell::new(1);

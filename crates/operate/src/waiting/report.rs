@@ -79,8 +79,8 @@ impl Reading {
         let ReportQuery { wanted, due, events } = listing;
         let selected = self.waits.selected(wanted, *due);
         let groups = selected.groups();
-        let is_filtered = !wanted.takes_everything() || !due.is_everything();
-        let is_everything = self.is_everything && !is_filtered && self.is_all_read(now);
+        let is_filtered = !self.is_everything || !wanted.takes_everything() || !due.is_everything();
+        let is_everything = !is_filtered && self.is_all_read(now);
         // The notes count all held events. With a range of due times, `groups` lacks held events, because they have no
         // due time.
         let all = (!due.is_everything()).then(|| self.waits.selected(wanted, DueRange::default()).groups());
@@ -330,6 +330,16 @@ Due but not yet received by the handler: about 2. `comeback status --stack shop`
 1 event is held by a pause until it ends: `comeback pause --list --stack shop`.
 ";
         assert_eq!(text(&reading), expected);
+    }
+
+    #[test]
+    fn a_log_read_with_a_filter_is_filtered() {
+        let heading = |is_everything: bool| {
+            let reading = Reading { is_everything, ..reading(Depth::default()) };
+            reading.report(&ReportQuery::default(), NOW).heading().to_string()
+        };
+        assert!(heading(false).starts_with("No waiting event matches the filter ("), "{}", heading(false));
+        assert!(heading(true).starts_with("No waiting event ("), "{}", heading(true));
     }
 
     #[test]

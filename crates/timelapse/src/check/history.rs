@@ -92,7 +92,7 @@ pub(crate) struct MessageHistory {
     pub(super) duplicated: bool,
     /// True if the message is gone, or if it or an earlier copy has lost the time at which it was first sent.
     pub(super) forgotten: bool,
-    /// Time of the last receive by a handler that neither crashed nor ran out of time for its calls.
+    /// Time of the last receive by a handler that made all its calls: it neither crashed nor timed out.
     pub(super) last_handled: Timestamp,
     /// True if a fault ended its retention period early.
     pub(super) retention_cut: bool,

@@ -51,7 +51,7 @@ pub(crate) fn settings([base_backoff, max_backoff, max_retries]: [u64; 3], max_a
 }
 
 impl Outage {
-    /// `MAX_AGE` in seconds, long enough to deliver each event after the longest outage.
+    /// The value of the setting, in seconds: enough to deliver each event after the longest outage.
     pub(crate) const MAX_AGE: u64 = 2 * DAY;
     pub(crate) const COLUMNS: &str =
         "| outage | policy | p50, min | p99, min | retries an event | busiest minute | pollers | USD |";

@@ -73,7 +73,8 @@ fn delayed_events_are_retried_within_20_minutes_of_a_fix() {
     });
 }
 
-/// A retry request reaches every event, although each of 1,000 environments reads the pauses only every 375 s.
+/// A retry request reaches every event, even though each of 1,000 environments reads the pauses parameter only
+/// every 375 s.
 #[test]
 fn request_reaches_messages_hidden_before_it_was_read() {
     let settings =

@@ -94,7 +94,7 @@ async fn role_behind(account: &Account, arn: &str, qualifier: &str) -> Result<Op
     }
 }
 
-/// Unqualified ARNs, each with the qualifiers that the operator or the allow-list names.
+/// Unqualified ARNs, each with the qualifiers under which the operator or the allow-list names the function.
 type QualifiersByFunction = BTreeMap<String, BTreeSet<Option<String>>>;
 
 /// Returns the functions that are named by the operator or by an allow-list entry without `*`.
