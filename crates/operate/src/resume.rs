@@ -115,10 +115,14 @@ impl Change for ResumeRetries {
         }
         // More events may be held now than when the plan was made.
         let held = now.held;
-        let (ended, WrittenEdit { forgotten, checked }) = close(operator, plan).await?;
+        let closing = operator.now();
+        let WrittenEdit { forgotten, checked } = match plan.repair {
+            Some(_) => repair(operator, plan, closing).await?,
+            None => close(operator, plan, closing).await?,
+        };
         let (result, end) = match checked {
             Ok(()) => {
-                let pause = ending(&plan.target, ended);
+                let pause = ending(&plan.target, closing.rounded_up_to_secs());
                 let planned = held.as_ref().map_or(0, |held| held.recalled);
                 recall(operator, &plan.deployment, &self.wanted(), Recall::Resume(&pause), planned).await
             }
@@ -174,18 +178,13 @@ pub(crate) fn ending(target: &PauseTarget, end: Timestamp) -> Pause {
     Pause { target: target.clone(), from: end, until: Some(end), spread: Duration::ZERO, by: None, why: None }
 }
 
-/// Ends the open pauses. Returns the time at which they end, and the older pauses that were dropped for lack of room.
-async fn close(operator: &Operator, plan: &ResumePlan) -> Result<(Timestamp, WrittenEdit), Failure> {
-    let account = &operator.account;
-    let parameter = PausesParameter::of(account, &plan.deployment)?.repairing(plan.repair.is_some());
-    let (now, spread) = (operator.now(), Duration::from_secs(plan.spread_seconds));
-    let end = now.rounded_up_to_secs();
+/// Ends the open pauses.
+async fn close(operator: &Operator, plan: &ResumePlan, now: Timestamp) -> Result<WrittenEdit, Failure> {
+    let (end, spread) = (now.rounded_up_to_secs(), Duration::from_secs(plan.spread_seconds));
     let is_over = |pauses: &Pauses| open_of(pauses, &plan.target, end).next().is_none();
-    let is_repair = plan.repair.is_some();
     // If two operators ended the pause, both would recall its messages, and a message could then be handled
     // twice.
     let make = |pauses: &Pauses| match is_over(pauses) {
-        _ if is_repair => Ok(pauses.clone()),
         true => Err(plan.already_ended()),
         false => Ok(edits::closed(pauses, &plan.target, spread, now)),
     };
@@ -193,9 +192,16 @@ async fn close(operator: &Operator, plan: &ResumePlan) -> Result<(Timestamp, Wri
     let is_in = |pauses: &Pauses| {
         let was_open =
             |pause: &&Pause| plan.open().any(|open| (&open.target, open.from) == (&pause.target, pause.from));
-        is_repair || is_over(pauses) && pauses.iter().filter(was_open).all(is_ours)
+        is_over(pauses) && pauses.iter().filter(was_open).all(is_ours)
     };
-    Ok((end, parameter.edit(now, make, is_in).await?))
+    PausesParameter::of(&operator.account, &plan.deployment)?.edit(now, make, is_in).await
+}
+
+/// Writes the last readable version in place of the unreadable text.
+async fn repair(operator: &Operator, plan: &ResumePlan, now: Timestamp) -> Result<WrittenEdit, Failure> {
+    let parameter = PausesParameter::of(&operator.account, &plan.deployment)?.repairing(true);
+    // What is read is the last readable version. Once it is written, any readable text is in order.
+    parameter.edit(now, |pauses| Ok(pauses.clone()), |_| true).await
 }
 
 /// The longest spread of the target's open pauses.
