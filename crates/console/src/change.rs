@@ -25,7 +25,7 @@ use futures_util::future::join;
 
 use crate::access::token;
 use crate::console::Console;
-use crate::page::{Fields, Frame, Problem, Visit, form, ok, page};
+use crate::page::{FIELDS, Fields, Frame, Problem, Visit, form, ok, page};
 use crate::performer::perform_in_background;
 use crate::work::{ONCE, PageScreen, PlanQuestion, WorkSummary};
 
@@ -35,9 +35,6 @@ pub(super) const PLAN: &str = "plan";
 const DIGEST: &str = "digest";
 /// Form field with the number that the operator typed to confirm the change.
 const TYPED: &str = "typed";
-/// Form field with the fields that the plan was made from, as a query. In plain fields, the page would change them: it
-/// shows some characters as escapes.
-const FIELDS: &str = "fields";
 
 /// The form for a change. Its page shows the plan, and then performs it.
 #[derive(Debug)]

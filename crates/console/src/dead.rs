@@ -204,6 +204,7 @@ impl OfEvent {
 }
 
 async fn scan(visit: Visit, fields: Fields) -> Result<Response, Problem> {
+    let fields = fields.unpacked();
     let [once] = fields.required([ONCE])?;
     // An invalid filter is refused before the scan hides any dead-letters.
     let filter = match filter(&fields) {
@@ -408,20 +409,21 @@ mod tests {
             let turn = setting.console.dead.turn("/progress/1").unwrap();
             let planned = encoded(&format!("{fields}&payload=1&file=imported-1.jsonl"));
             let form = format!("once=2&show=details&digest=0&typed=1&{fields}&fields={planned}");
-            let refused = async |paths: &[&str]| {
+            let refused = async |paths: &[&str], form: &str| {
                 for path in paths {
-                    let (status, page) = setting.answer(setting.form_of(path, &form)).await;
+                    let (status, page) = setting.answer(setting.form_of(path, form)).await;
                     assert_eq!(status, StatusCode::CONFLICT, "{path}");
                     // Reloading this page would send the form again.
                     assert!(page.contains("Another action") && !page.contains("data-refresh"), "{page}");
                 }
             };
             let of_scan = ["/dead/export", "/dead/redrive", "/dead/discard", "/dead/edit"];
-            refused(&["/dead/scan", "/dead/each/m-1", "/dead/import"]).await;
-            refused(&of_scan).await;
+            refused(&["/dead/scan"], "once=2").await;
+            refused(&["/dead/each/m-1", "/dead/import"], &form).await;
+            refused(&of_scan, &form).await;
             // A scan drops the earlier snapshot when it begins.
             setting.console.dead.set_snapshot(None);
-            refused(&of_scan).await;
+            refused(&of_scan, &form).await;
             assert!(setting.answer(setting.page("/none")).await.1.contains("data-refresh"));
             assert!(!include_str!("../templates/script.js").contains(".reload("), "it sends forms again");
             drop(turn);

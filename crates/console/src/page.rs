@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use askama::Template;
-use axum::extract::{Form, FromRequest as _, Query, Request, State};
+use axum::extract::{Form, FromRequest as _, Request, State};
 use axum::http::{Method, StatusCode};
 use axum::response::Response;
 use axum::routing::{MethodRouter, get, post};
@@ -128,8 +128,7 @@ impl Visit {
     }
 
     pub(super) fn query(&self) -> Fields {
-        let query = Query::try_from_uri(self.request.uri());
-        Fields(query.map(|Query(fields)| fields).unwrap_or_default())
+        Fields::of_query(self.request.uri().query().unwrap_or_default())
     }
 
     pub(super) fn path(&self) -> &str {
@@ -202,6 +201,10 @@ impl Visit {
     }
 }
 
+/// Form field that contains other fields, as a query. In plain fields, the page would change their values: it shows some
+/// characters as escapes.
+pub(super) const FIELDS: &str = "fields";
+
 /// Names and values of the fields in a form or in a query, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Fields(pub(super) Vec<(String, String)>);
@@ -248,9 +251,16 @@ impl Fields {
 
     /// Reads the text that [`to_query`](Self::to_query) returns.
     pub(super) fn of_query(query: &str) -> Self {
-        let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
-        let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-        Self(pairs.map(|(name, value)| (decoded(name), decoded(value))).collect())
+        Self(form_urlencoded::parse(query.as_bytes()).into_owned().collect())
+    }
+
+    /// Replaces each field [`FIELDS`] with the fields that it contains.
+    pub(super) fn unpacked(self) -> Self {
+        let unpack = |(name, value): (String, String)| match &*name {
+            FIELDS => Self::of_query(&value).0,
+            _ => vec![(name, value)],
+        };
+        Self(self.0.into_iter().flat_map(unpack).collect())
     }
 
     pub(super) fn to_query(&self) -> String {

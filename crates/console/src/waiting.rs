@@ -48,10 +48,6 @@ struct WaitingPage {
 }
 
 impl WaitingPage {
-    fn field(&self, name: &str) -> &str {
-        self.filter.get(name).unwrap_or_default()
-    }
-
     /// The heading of a column of actions; empty in a read-only console.
     fn lead(&self, head: &'static str) -> &'static str {
         if self.frame.read_only { "" } else { head }
@@ -127,7 +123,7 @@ struct GroupActions {
 }
 
 pub(super) async fn waiting(visit: Visit) -> Result<Response, Problem> {
-    let fields = visit.query();
+    let fields = visit.query().unpacked();
     if let Some(text) = fields.get("q") {
         let others = fields.without(&["q", "page"]);
         return Ok(go_to(&match searched(&visit.console, text.trim()).await {
@@ -165,7 +161,7 @@ pub(super) async fn waiting(visit: Visit) -> Result<Response, Problem> {
 
 /// Redirects to the plan for an action on the chosen events.
 pub(super) async fn chosen(visit: Visit) -> Result<Response, Problem> {
-    let fields = visit.query();
+    let fields = visit.query().unpacked();
     let path = match fields.get("do") {
         Some("retry") => "/retry",
         Some("cancel") => "/cancel",

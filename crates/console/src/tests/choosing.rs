@@ -34,16 +34,18 @@ async fn events_have_checkboxes_and_all_matches_one() {
         let here = denied(&[], lines(), false).await;
         let page = text(&here, "/waiting?error=Time*").await;
         for shown in [
-            "name=\"event\" value=\"k-1\" aria-label=\"Choose k-1\"",
+            "name=\"fields\" value=\"event=k%2D1\" aria-label=\"Choose k-1\"",
             "name=\"all\" value=\"yes\"> All 2 waiting events that match the filter</label>",
             "action=\"/waiting/chosen\"",
-            "<input type=\"hidden\" name=\"error\" value=\"Time*\">",
+            "<input type=\"hidden\" name=\"fields\" value=\"error=Time%2A\">",
         ] {
             assert!(page.contains(shown), "{shown}: {page}");
         }
-        assert!(!page.contains("value=\"k-3\""), "another error: {page}");
+        assert!(!page.contains("Choose k-3"), "another error: {page}");
         let soon = text(&here, "/waiting?within=2h").await;
         assert!(soon.contains("Choose k-1") && !soon.contains("name=\"all\""), "no request names it: {soon}");
+        let marked = text(&denied(&[], vec![waits("k\u{200f}", "Fatal")], false).await, "/waiting").await;
+        assert!(marked.contains("value=\"event=k%E2%80%8F\" aria-label=\"Choose k\\u{200f}\""), "{marked}");
         let page = text(&denied(&[], lines(), true).await, "/waiting").await;
         assert!(!page.contains("checkbox") && !page.contains("/waiting/chosen"), "read-only: {page}");
     })
@@ -84,6 +86,15 @@ async fn chosen_events_are_named_by_their_keys_and_all_by_the_filter() {
             ),
             ("do=retry&key=k-9&all=yes", "/retry?plan=yes&function=%2A&key=k%2D9"),
             ("do=pause&function=orders&event=k-1", "/pause?function=orders"),
+            // A text with a right-to-left mark, which a page would show as an escape.
+            (
+                "fields=function%3Dorders%26key%3Dother&fields=event%3Da%25E2%2580%258F+1&do=retry",
+                "/retry?plan=yes&function=orders&key=a%E2%80%8F%201",
+            ),
+            (
+                "fields=function%3Dorders%26key%3Da%25E2%2580%258F&all=yes&do=retry",
+                "/retry?plan=yes&function=orders&key=a%E2%80%8F",
+            ),
         ] {
             let answer = here.response(here.page(&format!("/waiting/chosen?{query}"))).await;
             assert_eq!(answer.status(), StatusCode::SEE_OTHER, "{query}");
