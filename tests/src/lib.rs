@@ -28,7 +28,7 @@ mod target;
 
 pub use chromium::{Chromium, Look, Tab};
 pub use emulator::{assert_kept, assert_runs_under_the_emulator};
-pub use ministack::{DeadLetter, MiniStack, dead_letter, dead_letters, log_lines};
+pub use ministack::{DeadLetter, MiniStack, dead_letter, dead_letters, log_lines, on_fast_clock};
 pub use operator::{Operator, Ran};
 pub use repository::{built_command, root, scratch, template};
 pub use shell::{Background, PATIENCE, Shell, eventually, free_port, request, until};

@@ -4,6 +4,7 @@ mod alarms;
 mod attach;
 mod attach_elsewhere;
 mod awkward;
+mod clock;
 mod console;
 mod contract;
 mod dead;
@@ -74,6 +75,7 @@ fn main() -> ExitCode {
         strangers::console_refuses_strangers,
         trace::event_is_traced_from_first_failure_to_success,
         discarding::discarded_dead_letters_come_back_and_ctrl_c_gives_back,
+        clock::threads_wait_in_real_time_on_a_fast_clock,
     ];
     arguments.test_threads = arguments.test_threads.or(Some(AT_ONCE));
     let conclusion = libtest_mimic::run(&arguments, trials);
