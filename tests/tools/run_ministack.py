@@ -128,11 +128,17 @@ class Output:
         return bool(poll.poll(milliseconds))
 
 
-def read_on(worker, stream, lines):
-    worker.output = Output(stream, lines)
-    while worker.output.read():
-        worker.output.is_there(None)
-    stream.close()
+# MiniStack gets this function just before it starts the thread that runs it. The first invocation may end before that
+# thread gets the processor, so the output is there before the thread.
+def reader(worker, stream):
+    worker.output = output = Output(stream, worker._stderr_queue)
+
+    def read_on(*_):
+        while output.read():
+            output.is_there(None)
+        stream.close()
+
+    return read_on
 
 
 def whole_log(worker, **_):
@@ -141,8 +147,8 @@ def whole_log(worker, **_):
 
 
 lambda_runtime._PROVIDED_LOG_MAX_LINES = 0
-lambda_runtime.ProvidedWorker._pump_output = read_on
-lambda_runtime.Worker._read_stderr = lambda worker: read_on(worker, worker._proc.stderr, worker._stderr_queue)
+lambda_runtime.ProvidedWorker._pump_output = property(lambda worker: reader(worker, worker._proc.stdout))
+lambda_runtime.Worker._read_stderr = property(lambda worker: reader(worker, worker._proc.stderr))
 lambda_runtime.Worker._drain_stderr_bounded = whole_log
 
 # When a function is updated, MiniStack kills its environments. With this change, running invocations end first.
