@@ -87,7 +87,12 @@ impl Change for ResumeRetries {
                 (ended, edits::closed(&pauses, &target, spread, now))
             }
         };
-        let (held, unknown) = match self.held(operator, &deployment, &closed, &target, now).await {
+        let held = self.held(operator, &deployment, &closed, &target, now).await;
+        // The reading is not needed, so its failure ends nothing. But after an interruption, nothing may be written.
+        if interrupt.is_raised() {
+            return Err(Failure::interrupted("nothing was changed"));
+        }
+        let (held, unknown) = match held {
             Ok(held) => (Some(held), None),
             Err(failure) => (None, Some(text!["unknown how many events are held: ", failure.text()])),
         };
@@ -349,6 +354,10 @@ impl Answer for Completed<ResumePlan> {
 mod tests {
     use super::*;
     use crate::aws::Mapping;
+    use crate::aws::simulated::Sample;
+    use crate::interrupt::Interrupt;
+    use crate::pauses::parameter::tests::{done, listed, pause};
+    use crate::request::tests::sample;
 
     fn plan(deployment: Deployment, function: Option<&str>) -> ResumePlan {
         ResumePlan {
@@ -413,6 +422,27 @@ mod tests {
         let offered = "To see whether waiting events can be retried sooner: comeback retry";
         assert_eq!(offer(Some("orders:live")), format!("{offered} orders:live --dry-run"));
         assert_eq!(offer(None), format!("{offered} --all --dry-run"));
+    }
+
+    #[tokio::test]
+    async fn nothing_is_resumed_after_an_interruption_before_the_write() {
+        let (aws, operator) = sample();
+        drop(done(&operator, &pause(Sample::ORDERS)).await);
+        aws.advance(Duration::from_secs(60));
+        let resume = ResumeRetries { function: Some(Sample::ORDERS.parse().unwrap()), spread: None };
+        let plan = resume.plan(&operator).await.unwrap();
+        let interrupt = Interrupt::default();
+        let raised = interrupt.clone();
+        aws.on_call(move |call| {
+            if call.action == "logs:FilterLogEvents" {
+                raised.raise();
+            }
+            None
+        });
+        let stopped = Operator { interrupt, ..operator.clone() };
+        let Err(failure) = resume.perform(&stopped, &plan).await else { panic!("it was interrupted") };
+        assert_eq!(failure, Failure::interrupted("nothing was changed"));
+        assert_eq!(listed(&operator).await, [1, 0], "the pause is still open");
     }
 
     #[test]
