@@ -60,6 +60,8 @@ impl From<TooLarge> for Failure {
 const SETTLE: Duration = Duration::from_secs(2);
 /// The maximum number of writes for one edit.
 const WRITES: u32 = 8;
+/// What an edit did that is in force, although the edit of another operator is lost.
+const NOT_RESTORED: &str = "replaced another operator's edit, which could not be restored";
 
 /// An edit of the pauses that was written.
 #[derive(Debug)]
@@ -182,6 +184,8 @@ impl<'a> PausesParameter<'a> {
             is_written = false;
             let (mut edited, left) = make(&pauses)?;
             forgotten.extend(left);
+            // True once our text is in force in place of another operator's, which the next write restores.
+            let mut restores = false;
             loop {
                 if writes == WRITES {
                     return Err(Failure::could_not(format!(
@@ -195,7 +199,12 @@ impl<'a> PausesParameter<'a> {
                 let written = match self.account.aws.put_parameter(self.name, &text, version == 0).await {
                     Ok(Some(written)) => written,
                     Ok(None) => break,
-                    Err(failure) => self.written_despite(failure, &text, version).await?,
+                    Err(failure) => match self.written_despite(failure, &text, version).await {
+                        Err(failure) if restores => {
+                            return Ok(WrittenEdit::failed(forgotten, NOT_RESTORED, &failure));
+                        }
+                        written => written?,
+                    },
                 };
                 // If the parameter was deleted in between, its versions start again at 1.
                 if written <= version + 1 {
@@ -207,11 +216,10 @@ impl<'a> PausesParameter<'a> {
                     is_written = true;
                     break;
                 }
-                version = written;
+                (version, restores) = (written, true);
                 let replaced = match self.read_version(written - 1).await {
                     Err(failure) if refused.is_none() => {
-                        let what = "replaced another operator's edit, which could not be restored";
-                        return Ok(WrittenEdit::failed(forgotten, what, &failure));
+                        return Ok(WrittenEdit::failed(forgotten, NOT_RESTORED, &failure));
                     }
                     replaced => replaced?,
                 };
@@ -247,8 +255,8 @@ pub(crate) mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::aws::NewMessage;
     use crate::aws::simulated::{Call, Fault, Sample, SimulatedAws, function_arn};
+    use crate::aws::{NewMessage, ParameterVersion};
     use crate::change::{Change, Performed, Plan as _};
     use crate::operator::Operator;
     use crate::pause::PauseRetries;
@@ -355,6 +363,37 @@ pub(crate) mod tests {
         let words = "this is written, but replaced another operator's edit, which could not be restored: ";
         let said = failures.iter().flatten().filter(|failure| failure.starts_with(words));
         assert_eq!(said.count(), 1, "{failures:?}");
+    }
+
+    #[tokio::test]
+    async fn an_edit_stands_even_if_the_edit_that_it_replaced_cannot_be_written_again() {
+        let (aws, operator) = sample();
+        let pause = pause(Sample::ORDERS);
+        let plan = pause.plan(&operator).await.unwrap();
+        let text = r#"{"v":1,"pauses":[]}"#;
+        assert!(operator.account.aws.put_parameter(Sample::PAUSES, text, true).await.unwrap().is_some());
+        let (account, mut writes) = (aws.clone(), 0);
+        aws.on_call(move |call: Call<'_>| {
+            writes += u32::from(call.action == "ssm:PutParameter");
+            match (call.action, writes) {
+                // Another operator writes between our read and our write.
+                ("ssm:PutParameter", 1) => {
+                    let state = &mut *account.state();
+                    let versions = &mut state.parameters.get_mut(Sample::PAUSES).unwrap().versions;
+                    let last = versions.last().unwrap().clone();
+                    versions.push(ParameterVersion { number: last.number + 1, ..last });
+                    None
+                }
+                ("ssm:PutParameter", _) => Some(Fault::CallFails),
+                _ => None,
+            }
+        });
+        let Ok(Performed::Done(_, Err(failure))) = pause.perform(&operator, &plan).await else {
+            panic!("the pause is written")
+        };
+        let failure = failure.to_string();
+        assert!(failure.starts_with(&format!("this is written, but {NOT_RESTORED}: ssm:Put")), "{failure}");
+        assert_eq!(listed(&operator).await, [1, 0]);
     }
 
     /// In a full parameter, each new entry replaces the oldest past pauses.
