@@ -173,8 +173,10 @@ impl<A: DeadLetterAction> Run<'_, A> {
         let answers = account.aws.delete(url, handles, &tell_pause(self.operator)).await;
         // A dead-letter surely stays only if its deletion was denied or never tried. After any other failure, an
         // unanswered call may have deleted it.
-        let surely_stays = |failure: &EntryFailure| {
-            failure.kind == EntryFailureKind::NotTried || failure.code.contains("AccessDenied")
+        let surely_stays = |failure: &EntryFailure| match failure.kind {
+            EntryFailureKind::NotTried => true,
+            EntryFailureKind::Denied => failure.code.contains("AccessDenied"),
+            _ => false,
         };
         let stays = |answer: &&Result<(), EntryFailure>| answer.as_ref().is_err_and(surely_stays);
         let stay = answers.iter().rev().take_while(stays).count();

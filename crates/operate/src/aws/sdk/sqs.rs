@@ -1,5 +1,6 @@
 //! Makes batch calls to SQS through `comeback-delivery`, and converts the responses to our own types.
 
+use std::collections::BTreeSet;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use aws_sdk_sqs::primitives::Blob;
 use aws_sdk_sqs::types::{self, MessageAttributeValue, MessageSystemAttributeName as SystemAttribute};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use comeback_delivery::{EntryError, ErrorKind, Operation, Sender, ServiceError, by_entry, sqs};
+use comeback_delivery::{EntryError, ErrorKind, Left, Operation, Sender, ServiceError, by_entry, sqs};
 use comeback_engine::{Record, Timestamp};
 use tokio::sync::mpsc;
 
@@ -98,7 +99,20 @@ pub(super) async fn deliver<O: Operation, F: Future<Output = ()>, S: Fn(Duration
             Some((length, why)) = pauses.recv() => paused(length, &why),
         }
     };
-    by_entry(answers).into_iter().map(|answer| answer.map(drop).map_err(failure)).collect()
+    let left = answers.as_ref().err().into_iter().flat_map(|undelivered| &undelivered.entries);
+    let before: BTreeSet<usize> = left.filter(|left| was_sent_before(left)).map(|left| left.index).collect();
+    let answers = by_entry(answers).into_iter().enumerate();
+    let answers = answers
+        .map(|(index, answer)| answer.map(drop).map_err(|cause| failure(cause, before.contains(&index))));
+    answers.collect()
+}
+
+/// Returns true if an entry was also in a call before the one that ended its delivery. That earlier call may have taken
+/// effect.
+fn was_sent_before<E>(left: &Left<E>) -> bool {
+    // An entry whose delivery was halted was not in the call that failed.
+    let last_calls = if matches!(left.cause, EntryError::Halted(_)) { 0 } else { 1 };
+    left.calls > last_calls
 }
 
 pub(super) fn new_message(message: NewMessage) -> sqs::Message {
@@ -115,9 +129,11 @@ pub(super) fn new_message(message: NewMessage) -> sqs::Message {
     sqs::Message { attributes, trace_header: message.trace_header, ..sqs::Message::new(message.body) }
 }
 
-fn failure(cause: EntryError) -> EntryFailure {
+fn failure(cause: EntryError, was_sent_before: bool) -> EntryFailure {
     let error = cause.error();
     let kind = match error.map(|error| error.kind) {
+        // A denial says nothing about an earlier call.
+        Some(ErrorKind::Denied) if was_sent_before => EntryFailureKind::Transient,
         Some(ErrorKind::Denied) => EntryFailureKind::Denied,
         Some(ErrorKind::Missing) => EntryFailureKind::Missing,
         Some(ErrorKind::Refused | ErrorKind::TooLarge) => EntryFailureKind::Refused,
@@ -256,6 +272,24 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_deletion_that_is_denied_only_when_repeated_may_have_been_made() {
+        for (first, kind) in [
+            ((500, "InternalError"), EntryFailureKind::Transient),
+            ((403, "AccessDenied"), EntryFailureKind::Denied),
+        ] {
+            let calls = Calls::default();
+            let counted = calls.clone();
+            let account = answering(move |_| match counted.0.fetch_add(1, Ordering::Relaxed) {
+                0 => (first.0, first.1, "{}".into()),
+                _ => (403, "AccessDenied", "{}".into()),
+            });
+            let answers = account.await.delete(URL, vec!["handle".into()], &|_, _| ()).await;
+            let failure = answers.into_iter().next().unwrap().unwrap_err();
+            assert_eq!((failure.kind, &*failure.code), (kind, "AccessDenied"));
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_pause_is_passed_on_when_it_begins() {
         let calls = Calls::default();
         let counted = calls.clone();
@@ -286,7 +320,7 @@ mod tests {
             (EntryError::Stopped(None), EntryFailureKind::NotTried, ""),
         ] {
             let text = cause.to_string();
-            assert_eq!(failure(cause), EntryFailure { kind, code: code.into(), text });
+            assert_eq!(failure(cause, false), EntryFailure { kind, code: code.into(), text });
         }
     }
 }
