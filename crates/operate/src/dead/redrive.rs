@@ -225,11 +225,12 @@ impl DeadLetterAction for Sending<'_> {
 mod tests {
     use std::collections::BTreeMap;
     use std::rc::Rc;
+    use std::time::Duration;
 
     use serde_json::Value;
 
     use super::*;
-    use crate::aws::simulated::Fault;
+    use crate::aws::simulated::{Fault, Sample};
     use crate::change::tests::plain;
     use crate::dead::filter::Filter;
     use crate::dead::snapshot::{Selection, scan};
@@ -377,6 +378,28 @@ note: 1 dead-letter was not found again: sent back, discarded or hidden by someb
         let (done, result) = run_by(&dead.stopping_after(4), &redrive).await;
         assert_eq!((done.redriven, result), (1, Err(Failure::interrupted("redrove 1 dead-letter"))));
         assert_eq!((dead.depth().visible, dead.retried().len()), (149, 1));
+    }
+
+    #[tokio::test]
+    async fn dead_letter_that_is_received_twice_is_deleted() {
+        let dead = with(1);
+        let plan = planned(&dead, &all()).await;
+        let (aws, mut receives) = (dead.aws.clone(), 0);
+        dead.aws.on_call(move |call| {
+            receives += u32::from(call.action == "sqs:ReceiveMessage");
+            // SQS hands the dead-letter out again to the second of the concurrent receives.
+            if call.action == "sqs:ReceiveMessage" && receives == 2 {
+                let now = aws.time();
+                let mut queue = aws.queue(Sample::DEAD_LETTER_QUEUE);
+                let handle = format!("{}/1.2", queue.name());
+                queue.change_visibility(now, &handle, Duration::ZERO).unwrap();
+            }
+            None
+        });
+        let Ok(Performed::Done(done, Ok(()))) = all().perform(&dead.operator(), &plan).await else {
+            panic!()
+        };
+        assert_eq!((done.redriven, dead.retried().len(), dead.depth().total()), (1, 1, 0));
     }
 
     #[tokio::test]

@@ -254,6 +254,13 @@ impl<'a> Scan<'a> {
         }
     }
 
+    /// The receipt handle with which to delete a dead-letter: the newest one. SQS may hand a dead-letter out twice, and
+    /// then answers a deletion by the earlier handle with success, although it may delete nothing.
+    pub(super) fn newest_handle(&self, dead_letter: &Received) -> String {
+        let newest = self.handles.get(dead_letter.id()).and_then(Option::as_ref);
+        newest.unwrap_or(&dead_letter.record.receipt_handle).clone()
+    }
+
     pub(super) fn deleted(&mut self, dead_letter: &Received) {
         let handle = self.handles.insert(dead_letter.id().to_owned(), None);
         self.hidden -= usize::from(handle.flatten().is_some());

@@ -167,7 +167,7 @@ impl<A: DeadLetterAction> Run<'_, A> {
     }
 
     async fn delete(&mut self, safe: Vec<Received>) -> Result<(), ScanEnd> {
-        let handles = safe.iter().map(|dead_letter| dead_letter.record.receipt_handle.clone()).collect();
+        let handles = safe.iter().map(|dead_letter| self.scan.newest_handle(dead_letter)).collect();
         let Operator { account, .. } = self.operator;
         let url = &self.picked.deployment().dead_letter_queue.url;
         let answers = account.aws.delete(url, handles, &tell_pause(self.operator)).await;
