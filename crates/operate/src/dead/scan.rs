@@ -198,6 +198,12 @@ pub(super) async fn show_each(
     tell(scan.read.dead_letters, scan.read.dead_letters);
     let read = scan.give_back(end).await?;
     // The counts are older than the scan, so they do not include dead-letters sent during the scan.
+    let unread = match read.end {
+        // Visible dead-letters that were not read have been hidden meanwhile, perhaps by a receive without an answer.
+        ScanEnd::All => depth.visible.saturating_sub(read.dead_letters + read.newer),
+        _ => 0,
+    };
+    let depth = Depth { in_flight: depth.in_flight + unread, ..depth };
     Ok(ScanResult { locked: Locked::of(depth, read.dead_letters, now), ..read })
 }
 
@@ -335,6 +341,7 @@ impl<'a> Scan<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::aws::simulated::Fault;
     use crate::dead::testing::{Dead, NOW, event};
 
     #[tokio::test]
@@ -397,6 +404,24 @@ mod tests {
         assert_eq!((read.dead_letters, &read.end), (80, &ScanEnd::Interrupted));
         assert_eq!((dead.depth().visible, dead.depth().in_flight), (500, 0));
         assert_eq!(read.result("nothing was changed"), Err(Failure::interrupted("nothing was changed")));
+    }
+
+    #[tokio::test]
+    async fn dead_letters_hidden_by_a_receive_without_an_answer_are_reported() {
+        let dead = Dead::with((0..25).map(|_| event("Timeout")));
+        let mut receives = 0;
+        dead.aws.on_call(move |call| {
+            receives += u32::from(call.action == "sqs:ReceiveMessage");
+            (call.action == "sqs:ReceiveMessage" && receives == 2).then_some(Fault::AnswerLost)
+        });
+        let (operator, deployment) = (dead.operator(), dead.deployment().await);
+        let read = show_each(&operator, &deployment, NOW, |_| false).await.unwrap();
+        assert_eq!((read.dead_letters, dead.depth().in_flight), (15, 10));
+        let failure = read.result("read 15 dead-letters").unwrap_err().to_string();
+        assert!(
+            failure.starts_with("read 15 dead-letters; 10 more are hidden by another command"),
+            "{failure}"
+        );
     }
 
     #[tokio::test]
