@@ -218,6 +218,8 @@ pub(super) struct Scan<'a> {
     hidden: usize,
     read: ScanResult,
     quiet_rounds: u32,
+    /// The number of receives of known dead-letters since the last new one.
+    met_again: usize,
 }
 
 impl<'a> Scan<'a> {
@@ -237,6 +239,7 @@ impl<'a> Scan<'a> {
                 locked: None,
             },
             quiet_rounds: 0,
+            met_again: 0,
         }
     }
 
@@ -311,7 +314,7 @@ impl<'a> Scan<'a> {
         let options = Receive { visibility: HIDDEN_FOR, wait: WAIT };
         let answers =
             join_all(sizes.map(|size| self.operator.account.aws.receive(self.url, size, options))).await;
-        let (mut fresh, mut met_again, mut failed) = (Vec::new(), false, Ok(()));
+        let (mut fresh, mut met_again, mut failed) = (Vec::new(), 0, Ok(()));
         let dead_letters = answers.into_iter().flat_map(|answer| {
             answer.unwrap_or_else(|failure| {
                 failed = Err(ScanEnd::Failed(failure));
@@ -323,7 +326,7 @@ impl<'a> Scan<'a> {
             let known = self.handles.insert(message_id.clone(), Some(receipt_handle.clone()));
             self.hidden += usize::from(!matches!(known, Some(Some(_))));
             if known.is_some() {
-                met_again = true;
+                met_again += 1;
             } else if dead_letter.record.sent <= self.until {
                 self.read.dead_letters += 1;
                 fresh.push(dead_letter);
@@ -332,8 +335,11 @@ impl<'a> Scan<'a> {
             }
         }
         failed?;
-        // If a dead-letter is received again, unread ones may remain.
-        self.quiet_rounds += u32::from(fresh.is_empty() && !met_again);
+        self.met_again = if fresh.is_empty() { self.met_again + met_again } else { 0 };
+        // If a dead-letter is received again, unread ones may remain. None remains once all the others have come round:
+        // reading them took longer than they stay hidden.
+        let may_remain = met_again > 0 && self.met_again <= self.handles.len();
+        self.quiet_rounds += u32::from(fresh.is_empty() && !may_remain);
         Ok(fresh)
     }
 }
@@ -343,6 +349,7 @@ mod tests {
     use super::*;
     use crate::aws::simulated::Fault;
     use crate::dead::testing::{Dead, NOW, event};
+    use crate::interrupt::Interrupt;
 
     #[tokio::test]
     async fn reading_stops_at_the_limit_of_hidden_dead_letters() {
@@ -404,6 +411,27 @@ mod tests {
         assert_eq!((read.dead_letters, &read.end), (80, &ScanEnd::Interrupted));
         assert_eq!((dead.depth().visible, dead.depth().in_flight), (500, 0));
         assert_eq!(read.result("nothing was changed"), Err(Failure::interrupted("nothing was changed")));
+    }
+
+    #[tokio::test]
+    async fn a_scan_that_takes_longer_than_dead_letters_stay_hidden_ends() {
+        let dead = Dead::with((0..300).map(|_| event("Timeout")));
+        let (aws, interrupt) = (dead.aws.clone(), Interrupt::default());
+        let (raised, mut receives) = (interrupt.clone(), 0);
+        dead.aws.on_call(move |call| {
+            if call.action == "sqs:ReceiveMessage" {
+                receives += 1;
+                aws.advance(Duration::from_secs(60));
+            }
+            if receives == 500 {
+                raised.raise();
+            }
+            None
+        });
+        let (operator, deployment) = (Operator { interrupt, ..dead.operator() }, dead.deployment().await);
+        let read = show_each(&operator, &deployment, NOW, |_| false).await.unwrap();
+        assert_eq!((read.dead_letters, read.end), (300, ScanEnd::All));
+        assert_eq!(dead.depth().in_flight, 0);
     }
 
     #[tokio::test]
