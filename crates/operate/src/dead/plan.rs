@@ -92,6 +92,9 @@ pub(super) struct Picked {
     /// The message ids to act on; 110,000 ids take about 10 MB.
     #[serde(skip)]
     pub(super) ids: Rc<HashSet<Box<str>>>,
+    /// True if the plan's dead-letters were selected from an earlier scan. What that scan missed was never in the plan.
+    #[serde(skip)]
+    is_selected: bool,
     #[serde(skip)]
     limit: Option<u64>,
     #[serde(skip)]
@@ -107,14 +110,14 @@ pub(super) struct Picked {
 impl Picked {
     /// Picks dead-letters from a snapshot, except those for which `skip` returns a reason.
     pub(super) fn of(
-        chosen: &Chosen,
+        chosen_by: &Chosen,
         snapshot: Rc<Snapshot>,
         skip: impl Fn(&Row) -> Option<ReasonCode>,
         (pace, limit): (Pace, Option<u64>),
     ) -> Result<Self, Failure> {
         let note = snapshot.unknown_target()?;
         let (mut skipped, mut not_allowed) = (BTreeMap::new(), BTreeSet::new());
-        let selection = match chosen {
+        let selection = match chosen_by {
             Chosen::Matching(_) => &Selection::All,
             Chosen::Selected(_, selection) => selection,
         };
@@ -147,6 +150,7 @@ impl Picked {
             locked: snapshot.read.locked,
             incomplete: snapshot.read.incomplete(),
             ids: Rc::new(rows.into_iter().map(|row| row.message_id.clone()).collect()),
+            is_selected: matches!(chosen_by, Chosen::Selected(..)),
             limit,
             pace,
             note,
@@ -295,7 +299,7 @@ impl Acted {
     pub(super) fn result(&self) -> Result<(), Failure> {
         let summary = self.outcome.summary(self.did);
         self.read.result(&summary)?;
-        if self.plan.limit.is_none_or(|limit| self.outcome.done < limit) {
+        if !self.plan.is_selected && self.plan.limit.is_none_or(|limit| self.outcome.done < limit) {
             // Dead-letters that another reader hid during planning may still be hidden.
             self.plan.snapshot.read.result(&summary)?;
         }

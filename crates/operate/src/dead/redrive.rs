@@ -230,6 +230,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::aws::Receive;
     use crate::aws::simulated::{Fault, Sample};
     use crate::change::tests::plain;
     use crate::dead::filter::Filter;
@@ -529,6 +530,20 @@ note: 1 dead-letter was not found again: sent back, discarded or hidden by someb
         let id = snapshot.rows(&Selection::All)[0].message_id.to_string();
         run(&dead, &part(&snapshot, Selection::one(id))).await.1.unwrap();
         assert_eq!(dead.retried().len(), 4);
+    }
+
+    #[tokio::test]
+    async fn selected_dead_letter_is_redriven_whatever_the_scan_missed() {
+        let dead = with(3);
+        let url = dead.deployment().await.dead_letter_queue.url;
+        let hide = Receive { visibility: Duration::from_secs(900), wait: Duration::ZERO };
+        dead.operator().account.aws.receive(&url, 1, hide).await.unwrap();
+        let snapshot = scanned(&dead).await;
+        assert!(snapshot.read.locked.is_some());
+        dead.aws.advance(Duration::from_secs(3_600));
+        let id = snapshot.rows(&Selection::All)[0].message_id.to_string();
+        let (done, result) = run(&dead, &part(&snapshot, Selection::one(id))).await;
+        assert_eq!((done.redriven, result), (1, Ok(())));
     }
 
     #[tokio::test]
