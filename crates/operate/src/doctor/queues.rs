@@ -54,7 +54,8 @@ pub(crate) fn no_other_queue(facts: &Facts) -> Judged {
         Some(other) => broken(
             format!("{} also feeds the handler", other.queue_arn),
             "the handler expects invocation records from its retry queue only; it keeps or dead-letters \
-             anything else",
+             anything else. If it drains an old retry queue (docs/remove.md), keep the mapping until that queue \
+             is empty: events left there are no longer retried, and are lost after 14 days",
             facts.deployment.aws(format!("lambda delete-event-source-mapping --uuid {}", other.uuid)),
         ),
     })
@@ -330,6 +331,8 @@ mod tests {
         let mut other = healthy();
         other.mappings.as_mut().unwrap()[0].queue_arn = "arn:aws:sqs:eu-west-1:123456789012:dead".into();
         assert_found(no_other_queue(&other), CheckOutcome::Broken, ":dead");
+        let means = no_other_queue(&other).unwrap().means.unwrap().to_string();
+        assert!(means.contains("(docs/remove.md), keep the mapping until that queue is empty"), "{means}");
     }
 
     #[test]
