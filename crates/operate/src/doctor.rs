@@ -47,9 +47,9 @@ async fn examine(operator: &Operator, examination: &Examination) -> Result<Diagn
     let deployment = match operator.deployment().await {
         Ok(deployment) => deployment,
         // Functions that read SQS directly need no deployment.
-        Err(_) if all_read_sqs(functions, &consumers) => {
+        Err(why) if all_read_sqs(functions, &consumers) => {
             let findings = findings(None, functions, &consumers, checks());
-            return Ok(diagnosis(WITHOUT_DEPLOYMENT.to_owned(), findings));
+            return Ok(diagnosis(without_deployment(&why), findings));
         }
         Err(failure) => return Err(failure),
     };
@@ -65,7 +65,11 @@ async fn examine(operator: &Operator, examination: &Examination) -> Result<Diagn
     Ok(diagnosis(heading(&facts), findings))
 }
 
-const WITHOUT_DEPLOYMENT: &str = "no deployment was found; a function that reads SQS itself needs none";
+/// The heading if no deployment was read. The reason is part of it, because the deployment may exist all the same, and
+/// may be broken.
+fn without_deployment(why: &Failure) -> String {
+    format!("a function that reads SQS itself needs no deployment, and none was read: {}", why.text())
+}
 
 fn all_read_sqs(named: &[FunctionName], consumers: &[Consumer]) -> bool {
     let reads_sqs = |name: &FunctionName| consumers.iter().any(|it| name.any_version().names(&it.arn));

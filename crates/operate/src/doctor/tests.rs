@@ -10,6 +10,7 @@ use crate::alarms::{Alarm, Watched};
 use crate::attach::attachment::{Attachment, ListOwner};
 use crate::aws::simulated::{Sample, SimulatedAws};
 use crate::aws::{Executions, InvokeSettings, LogGroup, Mapping, Verdict};
+use crate::change::tests::plain;
 use crate::deployment::Deployment;
 use crate::deployment::find::Which;
 use crate::deployment::queue::Queue;
@@ -206,6 +207,20 @@ async fn denied_facts_are_warnings() {
     let diagnosis = examined(&aws, &Examination::default()).await;
     let expected = ["CB030", "CB031", "CB032", "CB033", "CB034", "CB105", "CB109"];
     assert_eq!((problems(&diagnosis), diagnosis.healthy), (expected.to_vec(), true));
+}
+
+#[tokio::test]
+async fn heading_without_a_deployment_says_why_none_was_read() {
+    let aws = attached();
+    let reads = Mapping { function_arn: ORDERS.into(), ..Mapping::sample() };
+    aws.state().mappings.push(reads);
+    aws.deny("cloudformation:ListStackResources");
+    let functions = vec![Sample::ORDERS.parse().unwrap()];
+    let diagnosis = examined(&aws, &Examination { functions, ..Examination::default() }).await;
+    let said = plain(&diagnosis);
+    let expected = "a function that reads SQS itself needs no deployment, and none was read: \
+                    cloudformation:ListStackResources on comeback in ";
+    assert!(said.starts_with(expected) && said.contains("CB301 orders"), "{said}");
 }
 
 #[test]
