@@ -1,4 +1,4 @@
-import { Annotations, Duration, Stack, Token } from 'aws-cdk-lib';
+import { Annotations, CfnResource, Duration, Stack, Token } from 'aws-cdk-lib';
 import * as iam from 'aws-cdk-lib/aws-iam';
 import * as lambda from 'aws-cdk-lib/aws-lambda';
 import type * as sqs from 'aws-cdk-lib/aws-sqs';
@@ -89,14 +89,24 @@ function hasDeadLetterQueue(fn: lambda.IFunction): boolean {
   );
 }
 
-/** Allows the function's role to send to the queue, or returns undefined if the role is unknown. */
+/** Allows the function's role to send to the queue, or returns undefined if the role is unknown or immutable. */
 function grantSend({ role }: lambda.IFunction, queue: sqs.IQueue): IDependable | undefined {
   if (role === undefined) {
     return undefined;
   }
   allowKey(queue, role);
   const statement = new iam.PolicyStatement({ actions: ['sqs:SendMessage'], resources: [queue.queueArn] });
-  return role.addToPrincipalPolicy(statement).policyDependable;
+  const { policyDependable } = role.addToPrincipalPolicy(statement);
+  return hasPolicy(role) ? policyDependable : undefined;
+}
+
+/**
+ * Returns true if statements that were added to the role are deployed. An immutable role drops them, but claims that
+ * they were added.
+ */
+function hasPolicy(role: iam.IRole): boolean {
+  const resources = role.node.findAll().filter((construct) => CfnResource.isCfnResource(construct));
+  return iam.Role.isRole(role) || resources.some((it) => it.cfnResourceType === 'AWS::IAM::Policy');
 }
 
 function sendDuty(queue: sqs.IQueue): string {

@@ -362,6 +362,27 @@ test('a function imported with its role needs only its recursion setting', () =>
   );
 });
 
+test.each<[string, (stack: Stack, role: iam.IRole) => lambda.IFunction]>([
+  [
+    'an imported function',
+    (stack, role) => lambda.Function.fromFunctionAttributes(stack, 'Orders', { functionArn: ORDERS, role }),
+  ],
+  ['a function', (stack, role) => newFunction(stack, 'Orders', { role })],
+])('the owner of %s with an immutable role is told to allow sending', (_, functionWith) => {
+  const stack = newStack('Stack', { env: ENV });
+  const retries = newRetries(stack, { encryptionKey: new kms.Key(stack, 'Key') });
+  const arnOfRole = 'arn:aws:iam::123456789012:role/orders';
+  const role = iam.Role.fromRoleArn(stack, 'Role', arnOfRole, { mutable: false });
+  retries.attach(functionWith(stack, role));
+  const [warning, ...others] = warnings(stack);
+  expect(others).toEqual([]);
+  expect(warning).toContain(`/Stack/Orders: ${attached}allow sqs:SendMessage on the retry queue`);
+  expect(warning).toContain("kms:GenerateDataKey and kms:Decrypt on the queue's key");
+  expect(resources(stack, 'AWS::IAM::Policy').map(({ Properties }) => Properties.Roles)).not.toContainEqual([
+    'orders',
+  ]);
+});
+
 test('a function imported by name in any account and region', () => {
   const stack = newStack();
   newRetries(stack).attach(lambda.Function.fromFunctionName(stack, 'Orders', 'orders'));
