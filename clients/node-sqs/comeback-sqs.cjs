@@ -689,7 +689,9 @@ function sum(text, units) {
 function date(text) {
   const found = DATES.map((form) => form.exec(text)?.groups).find((groups) => groups !== undefined);
   if (found === undefined) return undefined;
-  const { weekday, day, hour, minute, second = '0', fraction = '0', zone } = found;
+  const { weekday, day, hour, minute, fraction = '0', zone } = found;
+  // RFC 3339 allows a leap second. The forms with a weekday do not.
+  const second = weekday === undefined && found.second === '60' ? '59' : (found.second ?? '0');
   const month = /\d/.test(found.month) ? Number(found.month) : MONTHS.indexOf(found.month) + 1;
   let year = Number(found.year);
   if (found.year.length === 2) year += year < 70 ? 2_000 : 1_900;
