@@ -115,10 +115,10 @@ impl Handler {
             let source = source.ok_or_else(|| format!("eventSourceARN {arn:?} is not a queue's ARN"))?;
             return Ok(source.url());
         }
-        configured
-            .map(Into::into)
-            .or_else(|| source.as_ref().map(QueueArn::url))
-            .ok_or_else(|| "eventSourceARN is missing, and RETRY_QUEUE_URL is not set".into())
+        configured.map(Into::into).or_else(|| source.as_ref().map(QueueArn::url)).ok_or_else(|| match arn {
+            Some(arn) => format!("eventSourceARN {arn:?} is not a queue's ARN"),
+            None => "eventSourceARN is missing, and RETRY_QUEUE_URL is not set".into(),
+        })
     }
 }
 

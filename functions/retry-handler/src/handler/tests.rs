@@ -92,6 +92,18 @@ async fn batch_from_a_wrong_queue_is_kept() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn record_of_another_source_is_named() {
+    let arn = "arn:aws:kinesis:eu-west-1:123456789012:stream/orders";
+    let record = json!({"eventSource": "aws:kinesis", "eventSourceARN": arn, "kinesis": {}});
+    let (handler, _) = handler(None);
+    let (kept, log) = logged_in(kept_of(&handler, json!([record]))).await;
+    assert_eq!(kept, [""], "the whole batch");
+    let line: Value = serde_json::from_str(&log).unwrap();
+    let expected = format!("eventSourceARN {arn:?} is not a queue's ARN; the whole batch is kept");
+    assert_eq!((&line["level"], &line["message"]), (&json!("ERROR"), &json!(expected)));
+}
+
 /// Nine messages wait for `Invoke` calls that are never answered, and the tenth can only be dead-lettered.
 #[tokio::test(start_paused = true)]
 async fn unanswered_invokes_block_nothing_else() {
