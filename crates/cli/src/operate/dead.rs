@@ -136,7 +136,8 @@ pub(super) struct RedriveArguments {
     #[arg(long, value_name = "ARN")]
     retarget: Option<String>,
     /// Replace the dead-letter's payload with the JSON in this file, but keep the dead-letter's key
-    #[arg(long, value_name = "FILE", requires = "key")]
+    // `requires` alone would not refuse it beside `--all`, which rules out `--key`.
+    #[arg(long, value_name = "FILE", requires = "key", conflicts_with = "all")]
     payload_file: Option<PathBuf>,
     #[command(flatten)]
     filter: FilterFlags,
@@ -238,6 +239,7 @@ mod tests {
             RedriveArguments::augment_args(clap::Command::new("redrive")).try_get_matches_from(all).map(drop)
         };
         assert!(read(&["--key", "k-1"]).is_ok());
+        assert!(read(&["--all"]).is_err_and(|error| error.to_string().contains("cannot be used with")));
         assert!(read(&["--target", "orders"]).is_err_and(|error| error.to_string().contains("--key")));
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("fixed.json");

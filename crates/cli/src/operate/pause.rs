@@ -35,7 +35,8 @@ pub(crate) struct PauseArguments {
     #[arg(long, conflicts_with = "dry_run")]
     list: bool,
     /// Also list who paused, changed and resumed what
-    #[arg(long, requires = "list")]
+    // `requires` alone would not refuse it beside the arguments that rule out `--list`.
+    #[arg(long, requires = "list", conflicts_with_all = ["function", "all"])]
     history: bool,
     /// Reason, shown with the pause; required for a new pause
     #[arg(long, value_name = "TEXT", value_parser = read_reason)]
@@ -119,6 +120,7 @@ mod tests {
             (["--reason", " ", "--for", "1s"], "must not be empty"),
             (["--reason", "{{x}}", "--for", "1s"], "must not contain {{"),
             (["--reason", "why", "--for", "0s"], "must be longer than 0"),
+            (["--reason", "why", "--history", "--yes"], "cannot be used with"),
         ] {
             let error = read(&refused).unwrap_err().to_string();
             assert!(error.contains(why), "{error}");

@@ -232,7 +232,12 @@ pub struct FaultFlags {
     faults: Vec<(Fault, Strikes)>,
     /// Run the simulation with this many seeds, starting at --seed, on all cores, and stop at the first seed that
     /// breaks an invariant
-    #[arg(long, value_name = "N", conflicts_with_all = ["csv", "report"], value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(
+        long,
+        value_name = "N",
+        conflicts_with_all = ["csv", "report", "vs"],
+        value_parser = clap::value_parser!(u64).range(1..)
+    )]
     pub seeds: Option<u64>,
 }
 
@@ -366,6 +371,16 @@ mod tests {
             ("--non-retryable-errors ''", " --non-retryable-errors ''"),
         ] {
             assert_eq!(repeated(line), format!("{start}{expected}"));
+        }
+    }
+
+    #[test]
+    fn many_seeds_write_no_file_and_compare_nothing() {
+        let simulate = SimulateArguments::augment_args(Command::new("simulate").no_binary_name(true));
+        for words in ["--csv a.csv", "--report a.html", "--vs jitter=none"] {
+            let refused = simulate.clone().try_get_matches_from(format!("--seeds 2 {words}").split(' '));
+            let refused = refused.unwrap_err().to_string();
+            assert!(refused.contains("cannot be used with"), "{words}: {refused}");
         }
     }
 
