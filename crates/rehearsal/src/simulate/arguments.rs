@@ -111,7 +111,7 @@ pub struct SimulationFlags {
     /// Make each failure request a wait of this length with RetryAfter; 1s to 14d
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     retry_after: Option<Duration>,
-    /// Run comeback retry this long after the simulation starts, to recall every waiting event; must be whole seconds
+    /// Run comeback retry this long after the simulation starts, to recall every waiting event
     #[arg(long, value_name = "TIME", value_parser = durations::read)]
     retry_now: Option<Duration>,
     /// Spread the retries requested by --retry-now over this time; at most 11h [default: 10m]
