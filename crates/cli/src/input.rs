@@ -1,5 +1,6 @@
 //! Reads the files given to a command: UTF-8 text, with or without a byte-order mark.
 
+use std::io::Read as _;
 use std::path::Path;
 
 use comeback_operate::Failure;
@@ -9,11 +10,13 @@ use crate::failure::{bad_content, inaccessible};
 
 /// Reads text from a file, or from standard input if the path is `-`.
 pub(crate) fn text_of(path: &Path) -> Result<String, Failure> {
-    let bytes = match path.to_str() {
-        Some("-") => std::io::read_to_string(std::io::stdin()).map(String::into_bytes),
-        _ => std::fs::read(path),
+    let mut bytes = Vec::new();
+    let read = match path.to_str() {
+        // As bytes, so that a wrong encoding is named, as it is in a file.
+        Some("-") => std::io::stdin().lock().read_to_end(&mut bytes).map(drop),
+        _ => std::fs::read(path).map(|file| bytes = file),
     };
-    let bytes = bytes.map_err(|error| inaccessible(path, error))?;
+    read.map_err(|error| inaccessible(path, error))?;
     let text = without_mark(&bytes).map_err(ToOwned::to_owned);
     let text = text.and_then(|text| str::from_utf8(text).map_err(|error| format!("not UTF-8: {error}")));
     Ok(text.map_err(|problem| bad_content(path, problem))?.to_owned())

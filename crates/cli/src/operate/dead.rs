@@ -14,6 +14,7 @@ use comeback_operate::dead::{Chosen, Discard, Import, Redrive, list, show};
 use tempfile::TempDir;
 
 use crate::failure::CommandFailure;
+use crate::input::text_of;
 use crate::operate::dead::filter::FilterFlags;
 use crate::operate::session::{OnDeployment, Session, without_change_flags};
 use crate::terminal;
@@ -154,10 +155,8 @@ impl RedriveArguments {
 }
 
 fn new_payload(file: &Path) -> Result<NewPayload, Failure> {
-    let text = std::fs::read_to_string(file);
-    let text = text.map_err(|error| Failure::could_not(format!("{}: {error}", file.display())))?;
     let refused = |problem| Failure::refused(format!("--payload-file {}: {problem}", file.display()));
-    NewPayload::read(&text).map_err(refused)
+    NewPayload::read(&text_of(file)?).map_err(refused)
 }
 
 const DISCARD_EXAMPLES: &str = "\
@@ -239,8 +238,8 @@ mod tests {
             RedriveArguments::augment_args(clap::Command::new("redrive")).try_get_matches_from(all).map(drop)
         };
         assert!(read(&["--key", "k-1"]).is_ok());
-        assert!(read(&["--all"]).is_err_and(|error| error.to_string().contains("cannot be used with")));
         assert!(read(&["--target", "orders"]).is_err_and(|error| error.to_string().contains("--key")));
+        assert!(read(&["--all"]).is_err_and(|error| error.to_string().contains("cannot be used with")));
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("fixed.json");
         let missing = new_payload(&file).unwrap_err();
@@ -252,5 +251,14 @@ mod tests {
         assert_eq!(refused.exit_code(), 2);
         std::fs::write(&file, "{ \"n\": 1E400 }\n").unwrap();
         assert_eq!(new_payload(&file).unwrap().json(), r#"{"n":1E400}"#);
+        std::fs::write(&file, "\u{feff}7").unwrap();
+        assert_eq!(
+            new_payload(&file).unwrap().json(),
+            "7",
+            "an editor's byte-order mark is not the payload's"
+        );
+        std::fs::write(&file, b"\xff\xfe7\0").unwrap();
+        let utf16 = new_payload(&file).unwrap_err();
+        assert!(utf16.to_string().contains("save it as UTF-8") && utf16.exit_code() == 2, "{utf16}");
     }
 }

@@ -84,6 +84,9 @@ fn an_entry_that_matches_no_function_is_a_warning() {
     for (line, whose) in [
         (format!("replay events/first-failure.json {entries}"), "of these events"),
         (
+    let utf16 = comeback_reading("replay -", b"\xff\xfe{\0}\0");
+    let why = "error: -: it is UTF-16, as Windows PowerShell's `>` writes; save it as UTF-8\n";
+    assert_eq!((utf16.status.code(), &*String::from_utf8_lossy(&utf16.stderr)), (Some(2), why));
             format!("simulate --events 1 --target flaky-target {entries}"),
             "of the run; name its functions with --target",
         ),

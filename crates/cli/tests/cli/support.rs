@@ -22,7 +22,7 @@ pub(crate) fn comeback_with(line: &str, environment: &[(&str, &str)]) -> Output 
 }
 
 /// Runs the command with `input` on its standard input.
-pub(crate) fn comeback_reading(line: &str, input: &str) -> Output {
+pub(crate) fn comeback_reading(line: &str, input: impl AsRef<[u8]>) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_comeback"));
     command.args(shlex::split(line).expect("a readable line")).current_dir(repository());
     let mut child = command
@@ -32,7 +32,7 @@ pub(crate) fn comeback_reading(line: &str, input: &str) -> Output {
         .spawn()
         .expect("the command runs");
     // The write may fail, because a command that does not read its standard input may already have ended.
-    let _ = child.stdin.take().expect("piped").write_all(input.as_bytes());
+    let _ = child.stdin.take().expect("piped").write_all(input.as_ref());
     child.wait_with_output().expect("the command ends")
 }
 
