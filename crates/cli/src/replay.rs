@@ -91,10 +91,8 @@ pub(crate) fn run(arguments: &ReplayArguments) -> Result<(), CommandFailure> {
     let decisions = reports.iter().flat_map(|report| &report.handled.decisions);
     let functions: Vec<String> = decisions.filter_map(|decision| decision.function_arn.clone()).collect();
     warn_of_unmatched(&policies, &functions, "of these events");
-    // The note leaves out the function in the sample events, because the default allow-list always includes it.
-    let others =
-        functions.iter().filter(|arn| !arn.starts_with(SAMPLE_TARGET)).map(|arn| shown(short_name(arn)));
-    let others: BTreeSet<_> = others.collect();
+    let others = functions.iter().filter(|arn| is_pattern(arn) && !is_sample_target(arn));
+    let others: BTreeSet<_> = others.map(|arn| shown(short_name(arn))).collect();
     if arguments.target_functions.is_none() && !others.is_empty() {
         let others = others.into_iter().collect::<Vec<_>>().join(", ");
         anstream::eprintln!(
@@ -108,10 +106,19 @@ pub(crate) fn run(arguments: &ReplayArguments) -> Result<(), CommandFailure> {
 fn named_functions(files: &[(&Path, Recorded<'_>)]) -> String {
     let records = files.iter().flat_map(|(_, recorded)| &recorded.batch.records);
     let arn = |record: &Record| FailedEvent::read(record).ok().map(|event| event.function_arn.to_string());
-    let arns = records.filter_map(arn).filter(|arn| arn.parse::<FunctionPattern>().is_ok());
+    let arns = records.filter_map(arn).filter(|arn| is_pattern(arn));
     // The list must not be empty, because a handler with an empty allow-list keeps every message.
     let arns: BTreeSet<String> = arns.chain([SAMPLE_TARGET.to_owned()]).collect();
     arns.into_iter().collect::<Vec<_>>().join(",")
+}
+
+fn is_pattern(arn: &str) -> bool {
+    arn.parse::<FunctionPattern>().is_ok()
+}
+
+/// Returns true for the function in the sample events, which the default allow-list always includes.
+fn is_sample_target(arn: &str) -> bool {
+    arn.strip_prefix(SAMPLE_TARGET).is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
 }
 
 fn policies(flags: &PolicyFlags, target_functions: &str) -> Result<Policies, Failure> {

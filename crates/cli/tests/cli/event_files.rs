@@ -62,6 +62,14 @@ fn a_function_that_a_file_names_is_allowed_and_named() {
         ),
         ""
     );
+    let note_about = |name: &str| {
+        let arn = format!("arn:aws:lambda:eu-west-1:123456789012:function:{name}");
+        let record = format!(r#"{{"requestContext":{{"functionArn":"{arn}"}},"requestPayload":7}}"#);
+        String::from_utf8_lossy(&comeback_reading("replay -", record).stderr).into_owned()
+    };
+    assert_eq!(note_about("flaky-target:live"), "");
+    assert!(note_about("flaky-target-eu").contains("name them: flaky-target-eu;"), "another function");
+    assert_eq!(note_about("a b"), "", "a name that no function has is not allowed");
 }
 
 #[test]
@@ -76,6 +84,9 @@ fn standard_input_is_replayed() {
     assert_eq!(empty.status.code(), Some(2));
     let why = "error: -: it is empty, which `aws sqs receive-message` prints for an empty queue\n";
     assert_eq!(String::from_utf8_lossy(&empty.stderr), why);
+    let utf16 = comeback_reading("replay -", b"\xff\xfe{\0}\0");
+    let why = "error: -: it is UTF-16, as Windows PowerShell's `>` writes; save it as UTF-8\n";
+    assert_eq!((utf16.status.code(), &*String::from_utf8_lossy(&utf16.stderr)), (Some(2), why));
 }
 
 #[test]
@@ -84,9 +95,6 @@ fn an_entry_that_matches_no_function_is_a_warning() {
     for (line, whose) in [
         (format!("replay events/first-failure.json {entries}"), "of these events"),
         (
-    let utf16 = comeback_reading("replay -", b"\xff\xfe{\0}\0");
-    let why = "error: -: it is UTF-16, as Windows PowerShell's `>` writes; save it as UTF-8\n";
-    assert_eq!((utf16.status.code(), &*String::from_utf8_lossy(&utf16.stderr)), (Some(2), why));
             format!("simulate --events 1 --target flaky-target {entries}"),
             "of the run; name its functions with --target",
         ),
