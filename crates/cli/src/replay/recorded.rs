@@ -53,7 +53,7 @@ fn sqs_event(text: &str, at: Option<Timestamp>) -> Result<(Cow<'_, str>, bool), 
     let mut event = EventOf { messages: Vec::new(), assumed: false, at };
     for (number, value) in values.iter().enumerate() {
         let place = if values.len() > 1 { format!("value {}: ", number + 1) } else { String::new() };
-        event.add(value).map_err(|why| {
+        event.add(value, LEVELS).map_err(|why| {
             format!(
                 "{place}it is not an SQS event, the output of `aws sqs receive-message`, a message or a failure \
                  record: {why}"
@@ -174,6 +174,10 @@ impl RecordedMessage {
     }
 }
 
+/// Maximum number of lists in each other, such as the answers that `jq --slurp` collects. Each level is parsed again,
+/// and takes a frame of the stack.
+const LEVELS: usize = 8;
+
 /// An SQS event built from the JSON values in a file. A message in the file may lack attributes, because
 /// `aws sqs receive-message` prints only those that its caller requests.
 struct EventOf {
@@ -184,11 +188,13 @@ struct EventOf {
 }
 
 impl EventOf {
-    /// Adds every message in a JSON value, which may be a list of messages.
-    fn add(&mut self, value: &RawValue) -> Result<(), String> {
+    /// Adds every message in a JSON value, which may be a list of messages, or up to `levels` lists in each other.
+    fn add(&mut self, value: &RawValue, levels: usize) -> Result<(), String> {
         let list: Vec<&RawValue> = serde_json::from_str(value.get()).unwrap_or_default();
-        if !list.is_empty() {
-            return list.into_iter().try_for_each(|element| self.add(element));
+        if !list.is_empty()
+            && let Some(levels) = levels.checked_sub(1)
+        {
+            return list.into_iter().try_for_each(|element| self.add(element, levels));
         }
         if let Some(records) = records_of(value) {
             self.messages.extend(records.into_iter().map(ToOwned::to_owned));
@@ -330,6 +336,7 @@ mod tests {
         );
         let events = r#"{"Records":[{"eventSource":"aws:sqs","messageId":"m-3","receiptHandle":"h","body":"x","attributes":{"ApproximateReceiveCount":"2","SentTimestamp":"1","ApproximateFirstReceiveTimestamp":"2"}}]}"#;
         assert_eq!(ids(&format!("{events}\n{one}")), ["m-3", "m-1"]);
+        assert_eq!(ids(&format!("[[{one}],[{two}]]")), ["m-1", "m-2"], "jq --slurp");
         let refused = read(&format!("{one}\n{{\"order\":7}}")).unwrap_err();
         assert!(refused.starts_with("event.json: value 2: it is not an SQS event"), "{refused}");
     }
@@ -342,6 +349,7 @@ mod tests {
             ("null", "not a JSON object"),
             ("[]", "not a JSON object"),
             ("[7]", "not a JSON object"),
+            (&format!("{}{}", "[".repeat(20_000), "]".repeat(20_000)), "not a JSON object"),
             (r#"{"order": 7}"#, "missing field `requestContext` at line 1 column 12"),
             (r#"{"Messages": []}"#, "missing field `requestContext` at line 1 column 16"),
             (r#"{"Records": []}"#, "missing field `requestContext` at line 1 column 15"),
