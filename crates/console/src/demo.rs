@@ -13,6 +13,10 @@ pub(super) async fn press(visit: Visit, fields: Fields) -> Result<Response, Prob
         return Err(Problem::bad_request("The demonstration has no such button."));
     }
     visit.console.has_changed();
-    let is_page = |back: &&str| back.starts_with('/') && !back.starts_with("//") && back.is_ascii();
+    // Browsers read `\` as `/`, and skip tabs and line breaks.
+    let is_elsewhere = |back: &str| back.starts_with("//") || back.starts_with("/\\");
+    let is_page = |back: &&str| {
+        back.starts_with('/') && !is_elsewhere(back) && back.bytes().all(|byte| byte.is_ascii_graphic())
+    };
     Ok(go_to(Some(field("back")).filter(is_page).unwrap_or("/")))
 }

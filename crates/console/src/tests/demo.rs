@@ -68,8 +68,12 @@ async fn buttons_change_the_pace_and_the_functions() {
                 let (status, _) = setting.answer(setting.form_of("/demo", wrong)).await;
                 assert_eq!(status, StatusCode::BAD_REQUEST, "{wrong}");
             }
-            let elsewhere = setting.form_of("/demo", "button=stop&back=%2F%2Fevil.example");
-            assert_eq!(setting.response(elsewhere).await.headers()["location"], "/");
+            for back in
+                ["%2F%2Fevil.example", "%2F%5Cevil.example", "%2F%09%2Fevil.example", "%2Fa%0D%0Ab", "a"]
+            {
+                let elsewhere = setting.form_of("/demo", &format!("button=stop&back={back}"));
+                assert_eq!(setting.response(elsewhere).await.headers()["location"], "/", "{back}");
+            }
         })
         .await;
 }
