@@ -78,7 +78,8 @@ impl Study {
 
     /// Total work of the study, in the unit that [`Study::run`] passes to `progress`.
     pub fn work(&self) -> u64 {
-        self.points.iter().map(|point| u64::from(point.clients).pow(2) * u64::from(point.runs)).sum()
+        let work = |point: &Point| u64::from(point.clients).pow(2).saturating_mul(point.runs.into());
+        self.points.iter().map(work).fold(0, u64::saturating_add)
     }
 
     /// Simulates every [`Point`] of the study, and calls `progress` with the amount of work done since the previous
@@ -203,5 +204,12 @@ mod tests {
         let cells = [cell(10, Strategy::Full, 39.0)];
         assert_eq!(growth_exponent(&cells, Strategy::Full), None);
         assert_eq!(growth_exponent(&cells, Strategy::None), None);
+    }
+
+    #[test]
+    fn the_work_of_a_study_that_never_ends_is_a_number() {
+        let point = |strategy| Point { clients: 100_000, strategy, runs: u32::MAX };
+        let points = [Strategy::Full, Strategy::Equal].map(point).to_vec();
+        assert_eq!(Study::new(points, 1, false).unwrap().work(), u64::MAX);
     }
 }
