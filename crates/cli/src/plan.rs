@@ -28,15 +28,16 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<(), CommandFailure> {
     let (recommended, wall_time) = timed(|| plan::recommended(arguments, &|_, _| progress.advance(1)));
     drop(progress);
     let recommended = recommended?;
+    // Written before anything is printed, so that a failure is the only output.
+    if let Some(folder) = &arguments.plot {
+        let file = folder.join("plan.svg");
+        fill(create(&file)?, &file, &plan::draw(&recommended.plan))?;
+    }
     if arguments.json {
         print_json(&recommended)?;
     } else {
         let text = text(&recommended, arguments.target.as_deref(), wall_time);
         writeln!(anstream::stdout().lock(), "{text}")?;
-    }
-    if let Some(folder) = &arguments.plot {
-        let file = folder.join("plan.svg");
-        fill(create(&file)?, &file, &plan::draw(&recommended.plan))?;
     }
     let limits = recommended.limited_by;
     if limits.is_empty() {

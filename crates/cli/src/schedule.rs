@@ -64,6 +64,12 @@ pub(crate) fn run(arguments: &ScheduleArguments) -> Result<(), CommandFailure> {
         );
     }
     let schedule = followed(arguments, policy);
+    // Written before anything is printed, so that a failure is the only output.
+    if let Some(path) = &arguments.plot {
+        let is_file = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("svg"));
+        let file = if is_file { path.to_owned() } else { path.join("schedule.svg") };
+        fill(create(&file)?, &file, &schedule::draw(policy, &schedule))?;
+    }
     let in_flight = arguments.rate.map(|rate| schedule.in_flight(rate, IN_FLIGHT_LIMIT));
     if arguments.json {
         let backoff = policy.backoff();
@@ -82,11 +88,6 @@ pub(crate) fn run(arguments: &ScheduleArguments) -> Result<(), CommandFailure> {
         if let Some(in_flight) = &in_flight {
             writeln!(out, "\n{}", in_words(in_flight))?;
         }
-    }
-    if let Some(path) = &arguments.plot {
-        let is_file = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("svg"));
-        let file = if is_file { path.to_owned() } else { path.join("schedule.svg") };
-        fill(create(&file)?, &file, &schedule::draw(policy, &schedule))?;
     }
     Ok(())
 }

@@ -64,8 +64,14 @@ fn rehearsals_print_one_object_with_the_members_of_the_page() {
 
 #[test]
 fn a_rehearsal_that_fails_prints_its_error() {
-    for (line, code) in [("replay nowhere.json", 1), ("schedule --events 0", 2), ("simulate --max-age 1s", 2)]
-    {
+    for (line, code) in [
+        ("replay nowhere.json", 1),
+        ("schedule --events 0", 2),
+        ("simulate --max-age 1s", 2),
+        ("schedule --events 5 --max-retries 3 --plot /dev/null/a/", 1),
+        ("plan --outage 2m --recover-within 2d --plot /dev/null/a/", 1),
+        ("contention --clients 2 --runs 1 --csv /dev/null/a.csv", 1),
+    ] {
         let output = comeback(&format!("{line} --json"));
         assert_eq!(output.status.code(), Some(code), "{line}");
         let object: Value = serde_json::from_slice(&output.stdout).expect("JSON");
@@ -73,4 +79,13 @@ fn a_rehearsal_that_fails_prints_its_error() {
             (object["error"].as_str().expect("why"), String::from_utf8_lossy(&output.stderr));
         assert_eq!(stderr, format!("error: {error}\n"), "{line}");
     }
+}
+
+#[test]
+fn a_plan_without_a_policy_prints_the_reasons() {
+    let output = comeback("plan --outage 30m --max-age 5m --recover-within 12h --rate 1/h --json");
+    assert_eq!(output.status.code(), Some(3));
+    let object: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert!(object["limited_by"][0].as_str().is_some_and(|why| why.starts_with("MAX_AGE: ")), "{object}");
+    assert!(object["cheapest"].is_null() && object.get("error").is_none(), "{object}");
 }
