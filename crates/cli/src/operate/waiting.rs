@@ -34,7 +34,7 @@ pub(crate) struct WaitingArguments {
     #[arg(long, value_name = "KEY")]
     key: Vec<String>,
     /// Only events whose next retry is due within this time
-    #[arg(long, value_name = "TIME", value_parser = durations::read)]
+    #[arg(long, value_name = "DURATION", value_parser = durations::read)]
     due_within: Option<Duration>,
     /// Also list the individual events, in the order in which they are due
     #[arg(long)]
@@ -43,7 +43,7 @@ pub(crate) struct WaitingArguments {
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
     /// How far back to read the log [default: the longest time that an event can wait]
-    #[arg(long, value_name = "TIME", value_parser = durations::read)]
+    #[arg(long, value_name = "DURATION", value_parser = durations::read)]
     since: Option<Duration>,
 }
 

@@ -24,10 +24,10 @@ pub(crate) struct FilterFlags {
     #[arg(long, value_name = "GLOB")]
     error: Option<String>,
     /// Dead-lettered more than this long ago
-    #[arg(long, value_name = "TIME", value_parser = durations::read)]
+    #[arg(long, value_name = "DURATION", value_parser = durations::read)]
     older: Option<Duration>,
     /// Dead-lettered less than this long ago
-    #[arg(long, value_name = "TIME", value_parser = durations::read)]
+    #[arg(long, value_name = "DURATION", value_parser = durations::read)]
     newer: Option<Duration>,
     /// Number of retries: '>5', '>=5', '<5', '<=5' or '5'
     #[arg(long, value_name = "TEST", value_parser = read_retries)]
