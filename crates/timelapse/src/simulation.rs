@@ -14,7 +14,7 @@ use crate::faults::fault::Fault;
 use crate::figures::Summary;
 use crate::scenario::{Scenario, ScenarioError};
 use crate::watch::{Trace, Violation, Watcher, elapsed};
-use crate::world::batch::{Batch, Death};
+use crate::world::batch::{Batch, Death, Handover};
 use crate::world::{Occurrence, World};
 
 /// Number of simulated occurrences between two calls to [`Watcher::clock`].
@@ -80,9 +80,9 @@ fn simulate(
     // This is a closure, so that the borrow of the world ends before the handler calls the world.
     let next = || account.service.borrow_mut().next();
     while let Some(occurrence) = next() {
-        let opened = account.service.borrow_mut().perform(occurrence, watcher);
-        if let Some(batch) = opened {
-            handle(&account, batch, watcher);
+        let handover = account.service.borrow_mut().perform(occurrence, watcher);
+        if let Some(handover) = handover {
+            handle(&account, handover, watcher);
         }
         let acting = operators.as_mut().filter(|_| occurrence == Occurrence::OperatorsAct);
         let acted = acting.map(|operators| operators());
@@ -123,40 +123,32 @@ fn report_strikes(world: &mut World, watcher: &mut dyn Watcher) {
 }
 
 /// Passes one batch to the real retry handler.
-fn handle(account: &SimulatedAccount<World>, mut batch: Batch, watcher: &mut dyn Watcher) {
-    let handler = &mut batch.environment.handler;
-    let event = batch.struck.take();
-    let event = event.as_ref().unwrap_or(&batch.event);
+fn handle(account: &SimulatedAccount<World>, mut handover: Handover, watcher: &mut dyn Watcher) {
+    let handler = &mut handover.environment.handler;
+    let event = handover.struck.as_ref().unwrap_or(&handover.event);
     let now = account.service.borrow().now;
-    let deadline = batch.started.saturating_add(HANDLER_TIMEOUT - RESERVE);
+    let Batch { started, clock, .. } = *account.service.borrow().current_batch();
+    let deadline = started.saturating_add(HANDLER_TIMEOUT - RESERVE);
     account.waited.set(Duration::ZERO);
     let past_deadline = || now.saturating_add(account.waited.get()) >= deadline;
-    let report = handler.handle(event, batch.clock, &past_deadline, account).now_or_never();
+    let report = handler.handle(event, clock, &past_deadline, account).now_or_never();
     assert!(!account.at_work.get(), "BUG: a simulated call panicked; see above");
     let world = &mut *account.service.borrow_mut();
     report_strikes(world, watcher);
-    let report = match (report, batch.death) {
+    let report = match (report, world.current_batch().death) {
         (Some(report), None) => report,
-        (Some(report), Some(_)) if survives(&report, world) => report,
-        (_, Some(death)) => return world.bury(batch, death.fault),
+        (Some(report), Some(death)) if survives(&report, death) => report,
+        (_, Some(death)) => return world.bury(handover, death.fault),
         (None, None) => panic!("BUG: a simulated call did not answer at once"),
     };
-    for outcome in &report.outcomes {
-        watcher.decided(world.now.since(START), batch.event_of(outcome.message_id()), outcome);
-    }
-    let now = world.now;
-    let logged = world.log.reported(&report, |message_id| batch.event_of(message_id), now);
-    world.oracle.check(logged);
-    world.note_report(&report);
+    world.note_report(&report, watcher);
     let failures: Vec<&str> = report.batch_item_failures().collect();
-    let kept = kept(&batch.event.records, &failures);
-    world.delete_settled(batch, &kept);
+    let kept = kept(&handover.event.records, &failures);
+    world.delete_settled(handover, &kept);
 }
 
 /// Returns true if the handler never reached the point of its planned crash.
-fn survives(report: &BatchReport<'_>, world: &World) -> bool {
-    let death = world.current_batch().death;
-    let has_moved_nothing = |death: Death| death.fault == Fault::HandlerDiedAfterMove && death.calls > 0;
-    let lives = |death: Death| death.fault == Fault::HandlerDiedBetween || has_moved_nothing(death);
-    report.kept_whole || death.is_some_and(lives)
+fn survives(report: &BatchReport<'_>, death: Death) -> bool {
+    let has_moved_nothing = death.fault == Fault::HandlerDiedAfterMove && death.calls > 0;
+    report.kept_whole || death.fault == Fault::HandlerDiedBetween || has_moved_nothing
 }

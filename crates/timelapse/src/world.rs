@@ -8,7 +8,7 @@ mod strikes;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use comeback_engine::{BatchEvent, HANDLER_TIMEOUT, Policies, Policy, RESERVE, Record, Timestamp};
+use comeback_engine::{BatchEvent, HANDLER_TIMEOUT, Policies, Policy, RESERVE, Timestamp};
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 
@@ -29,8 +29,10 @@ use crate::figures::Tallies;
 use crate::figures::prices::ApiCall;
 use crate::scenario::Scenario;
 use crate::watch::Watcher;
-use batch::{Batch, CurrentBatch, Death, Environments, Polled};
+use batch::{Batch, Death, Environments, Handover, Polled};
 use operated::Operated;
+
+const NO_BATCH: &str = "BUG: calls come from the handler";
 
 /// A scheduled step in a run. It has no effect if the state that it refers to has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -62,13 +64,13 @@ pub(crate) struct World {
     pub(crate) now: Timestamp,
     agenda: Agenda<Occurrence>,
     queue: SqsQueue<Carried>,
-    mapping: Mapping<Batch>,
+    mapping: Mapping<(Batch, Handover)>,
     target: Targets<Attempt>,
     pub(crate) dice: Dice,
     pub(crate) oracle: Oracle,
     pub(crate) log: LogCheck,
     pub(crate) tallies: Tallies,
-    current_batch: Option<CurrentBatch>,
+    current_batch: Option<Batch>,
     environments: Environments,
     operated: Operated,
     scenario: Scenario,
@@ -130,8 +132,8 @@ impl World {
         Some(occurrence)
     }
 
-    /// Processes an occurrence, and returns the batch for which the handler must now make its calls, if any.
-    pub(crate) fn perform(&mut self, occurrence: Occurrence, watcher: &mut dyn Watcher) -> Option<Batch> {
+    /// Processes an occurrence. If the handler must now make its calls for a batch, returns what it gets.
+    pub(crate) fn perform(&mut self, occurrence: Occurrence, watcher: &mut dyn Watcher) -> Option<Handover> {
         match occurrence {
             Occurrence::Arrival => self.arrive(),
             Occurrence::InvocationEnds(invocation) => self.end_invocation(invocation, watcher),
@@ -271,52 +273,38 @@ impl World {
             }
             let mut messages = received.into_iter().map(|receipt| self.polled(receipt)).collect();
             self.strike_messages(&mut messages, &mut records);
-            let batch = self.batch(records, messages);
+            let batch = Batch { started: self.now, clock: self.now, messages, death: None };
+            self.tallies.calls.add_carrying(ApiCall::ReceiveMessage, batch.bytes(&records));
+            let event = BatchEvent { records, ..BatchEvent::default() };
+            let handover = Handover { event, struck: None, environment: self.environments.take(self.now) };
             if self.dice.strikes(Fault::PollerThrottled, self.now, batch.events()) {
-                self.tallies.calls.add_carrying(ApiCall::ReceiveMessage, batch.bytes());
-                self.release(batch);
+                self.release(handover);
             } else {
-                self.hand_over(batch);
+                self.hand_over(batch, handover);
             }
         }
     }
 
     fn polled(&self, receipt: ReceiptHandle) -> Polled {
         let message = self.queue.message(receipt).expect("BUG: a message was received and is gone");
-        Polled { receipt, carried: message.carried.clone() }
-    }
-
-    fn batch(&mut self, records: Vec<Record>, messages: Vec<Polled>) -> Batch {
-        let stored = messages.iter().map(|message| self.queue.message(message.receipt));
-        let attributes = stored.map(|message| message?.attributes.as_deref().cloned()).collect();
-        Batch {
-            started: self.now,
-            clock: self.now,
-            event: BatchEvent { records, ..BatchEvent::default() },
-            struck: None,
-            messages,
-            attributes,
-            environment: self.environments.take(self.now),
-            death: None,
-        }
+        Polled { receipt, carried: message.carried.clone(), attributes: message.attributes.clone() }
     }
 
     /// Passes a batch to the handler, and plans when the handler makes its calls.
-    fn hand_over(&mut self, mut batch: Batch) {
+    fn hand_over(&mut self, mut batch: Batch, handover: Handover) {
         batch.clock = self.handlers_clock(&batch);
         batch.death = self.draw_death(batch.messages.len() as u64);
         let calls_at = batch.death.and_then(|death| death.calls_at);
         let run_time = calls_at.unwrap_or(self.scenario.handler_run_time);
-        self.tallies.calls.add_carrying(ApiCall::ReceiveMessage, batch.bytes());
         self.tallies.decisions += batch.messages.len() as u64;
-        let (key, empty_polls) = self.mapping.start(self.now, batch);
+        let (key, empty_polls) = self.mapping.start(self.now, (batch, handover));
         self.tallies.calls.add(ApiCall::ReceiveMessage, empty_polls);
         self.tallies.calls.add(ApiCall::InvokeHandler, 1);
         self.plan(run_time, Occurrence::BatchEnds(key));
     }
 
-    fn open_batch(&mut self, key: usize) -> Batch {
-        let mut batch = self.mapping.take(key);
+    fn open_batch(&mut self, key: usize) -> Handover {
+        let (batch, mut handover) = self.mapping.take(key);
         match batch.death {
             Some(Death { fault: Fault::HandlerTimedOut, .. }) => {
                 let timeout = batch.started.saturating_add(HANDLER_TIMEOUT);
@@ -324,49 +312,52 @@ impl World {
             }
             _ => self.mapping.end(self.now, key),
         }
-        self.strike_fields(&mut batch);
-        batch.restore();
+        handover.struck = self.strike_fields(&batch, &handover.event.records);
+        batch.restore(&mut handover.event.records);
         let start = Start {
             received_at: batch.started,
             clock: batch.clock,
             can_act: batch.death.is_none()
                 && self.now < batch.started.saturating_add(HANDLER_TIMEOUT - RESERVE),
-            reads: batch.environment.reads.clone(),
-            policies: batch.environment.policies,
+            reads: handover.environment.reads.clone(),
+            policies: handover.environment.policies,
         };
         let carried = batch.messages.iter().map(|message| message.carried.clone());
-        self.oracle.started(start, carried.zip(&batch.event.records), self.now);
-        let Batch { started, clock, death, .. } = batch;
-        self.current_batch = Some(CurrentBatch { messages: batch.messages.clone(), started, clock, death });
-        batch
+        self.oracle.started(start, carried.zip(&handover.event.records), self.now);
+        self.current_batch = Some(batch);
+        handover
+    }
+
+    pub(crate) fn current_batch(&self) -> &Batch {
+        self.current_batch.as_ref().expect(NO_BATCH)
     }
 
     /// Ends a batch whose handler crashed. All messages of the batch stay in the queue.
-    pub(crate) fn bury(&mut self, batch: Batch, fault: Fault) {
+    pub(crate) fn bury(&mut self, handover: Handover, fault: Fault) {
+        let batch = self.current_batch.take().expect(NO_BATCH);
         self.dice.note(fault, batch.events());
-        self.current_batch = None;
         self.oracle.kept_after_all();
         self.oracle.finished();
-        self.mapping.spare.push(batch.event.records);
+        self.mapping.spare.push(handover.event.records);
     }
 
     /// Deletes the messages that the handler did not report as failed, as the event source mapping does.
-    pub(crate) fn delete_settled(&mut self, mut batch: Batch, kept: &[bool]) {
-        self.current_batch = None;
+    pub(crate) fn delete_settled(&mut self, mut handover: Handover, kept: &[bool]) {
+        let batch = self.current_batch.take().expect(NO_BATCH);
         let lost = kept.contains(&false) && self.dice.strikes(Fault::DeleteLost, self.now, batch.events());
         if lost {
             self.oracle.kept_after_all();
         }
-        batch.environment.reads = self.oracle.finished();
+        handover.environment.reads = self.oracle.finished();
         if !lost {
             let settled = batch.messages.iter().zip(kept).filter(|(_, kept)| !**kept);
             settled.for_each(|(message, _)| self.delete(message));
             self.tallies.calls.add(ApiCall::DeleteMessageBatch, u64::from(kept.contains(&false)));
         }
-        self.release(batch);
+        self.release(handover);
     }
 
-    fn delete(&mut self, Polled { receipt, carried }: &Polled) {
+    fn delete(&mut self, Polled { receipt, carried, .. }: &Polled) {
         let body = self.queue.delete(*receipt);
         self.oracle.deleted(carried, body.is_some(), self.now);
         if let Some(body) = body {
@@ -374,9 +365,9 @@ impl World {
         }
     }
 
-    fn release(&mut self, batch: Batch) {
-        self.mapping.spare.push(batch.event.records);
-        self.environments.give_back(self.now, batch.environment);
+    fn release(&mut self, handover: Handover) {
+        self.mapping.spare.push(handover.event.records);
+        self.environments.give_back(self.now, handover.environment);
     }
 
     fn can_receive(&self) -> bool {

@@ -36,13 +36,13 @@ impl LogCheck {
     pub(crate) fn reported(
         &mut self,
         report: &BatchReport<'_>,
-        event_of: impl Fn(&str) -> EventNumber,
+        event_of: impl Fn(&Record) -> EventNumber,
         now: Timestamp,
     ) -> Result<(), Broken> {
         let mut lines = report.log_lines(now).peekable();
         for outcome in &report.outcomes {
             let line = lines.next_if(|line| line.message_id == outcome.message_id());
-            let event = event_of(outcome.message_id());
+            let event = event_of(outcome.record);
             let Some(failed) = outcome.event.as_ref().filter(|_| event.0 < MOST_EVENTS) else { continue };
             let before = self.reported_state(failed);
             line.iter().for_each(|line| self.log.take(line));

@@ -18,26 +18,33 @@ use crate::scenario::Scenario;
 pub(crate) const IDLE: Duration = Duration::from_secs(600);
 pub(crate) const LIFE: Duration = Duration::from_secs(7_200);
 
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Polled {
-    pub(crate) receipt: ReceiptHandle,
-    pub(crate) carried: Carried,
+    pub(super) receipt: ReceiptHandle,
+    pub(super) carried: Carried,
+    pub(super) attributes: Option<Box<QueuedAttributes>>,
 }
 
+/// The world's data about a batch.
 #[derive(Debug)]
 pub(crate) struct Batch {
     pub(crate) started: Timestamp,
     /// Start of the batch on the handler's clock, which may be wrong because of a fault.
     pub(crate) clock: Timestamp,
+    /// The messages of the batch, in the same order as the records of the Lambda event.
+    pub(super) messages: Vec<Polled>,
+    /// The crash planned for this batch. Its field `calls` counts the calls left before the crash.
+    pub(crate) death: Option<Death>,
+}
+
+/// The parts of a batch that the handler uses while its calls change the world.
+#[derive(Debug)]
+pub(crate) struct Handover {
     /// The Lambda event with complete messages, before faults remove fields.
     pub(crate) event: BatchEvent,
     /// The Lambda event that the handler gets if a fault has removed fields from it; otherwise `None`.
     pub(crate) struck: Option<BatchEvent>,
-    /// The messages of the batch, in the same order as the records of the Lambda event.
-    pub(crate) messages: Vec<Polled>,
-    pub(super) attributes: Vec<Option<QueuedAttributes>>,
     pub(crate) environment: SimulatedEnvironment,
-    pub(crate) death: Option<Death>,
 }
 
 /// A planned crash of the handler: after `calls` calls, or as soon as [it has moved
@@ -51,18 +58,17 @@ pub(crate) struct Death {
 }
 
 impl Batch {
-    pub(super) fn bytes(&self) -> usize {
+    pub(super) fn bytes(&self, records: &[Record]) -> usize {
         // SQS does not bill the bytes of a system attribute.
-        let attributes =
-            self.attributes.iter().flatten().filter_map(|attributes| attributes.comeback.as_ref());
+        let attributes = self.messages.iter().filter_map(|it| it.attributes.as_ref()?.comeback.as_ref());
         let attributes = attributes.map(|text| MOVED_ATTRIBUTE.len() + "String".len() + text.len());
-        self.event.records.iter().map(|record| record.body.len()).sum::<usize>() + attributes.sum::<usize>()
+        records.iter().map(|record| record.body.len()).sum::<usize>() + attributes.sum::<usize>()
     }
 
     /// Restores the records of moved messages from the stored attributes, as the handler does.
-    pub(super) fn restore(&mut self) {
-        for (record, attributes) in self.event.records.iter_mut().zip(&self.attributes) {
-            let Some(attributes) = attributes else { continue };
+    pub(super) fn restore(&self, records: &mut [Record]) {
+        for (record, message) in records.iter_mut().zip(&self.messages) {
+            let Some(attributes) = &message.attributes else { continue };
             record.trace_header = attributes.trace_header.as_deref().map(Into::into);
             if let Some(attribute) = &attributes.comeback {
                 // The handler ignores a garbled attribute.
@@ -71,28 +77,10 @@ impl Batch {
         }
     }
 
-    pub(crate) fn events(&self) -> impl Iterator<Item = EventNumber> {
+    pub(super) fn events(&self) -> impl Iterator<Item = EventNumber> {
         self.messages.iter().map(|message| message.carried.event())
     }
 
-    pub(crate) fn event_of(&self, message_id: &str) -> EventNumber {
-        let index = self.event.records.iter().position(|record| record.message_id == message_id);
-        let index = index.expect("BUG: a message of another batch");
-        self.messages[index].carried.event()
-    }
-}
-
-/// The parts of the current batch that the handler's calls need.
-#[derive(Debug)]
-pub(crate) struct CurrentBatch {
-    pub(super) messages: Vec<Polled>,
-    pub(super) started: Timestamp,
-    pub(super) clock: Timestamp,
-    /// The crash planned for this batch. Its field `calls` counts the calls left before the crash.
-    pub(crate) death: Option<Death>,
-}
-
-impl CurrentBatch {
     pub(super) fn position(&self, record: &Record) -> usize {
         let receipt = ReceiptHandle::parse(&record.receipt_handle);
         let position = self.messages.iter().position(|message| Some(message.receipt) == receipt);
@@ -101,6 +89,10 @@ impl CurrentBatch {
 
     pub(super) fn event(&self, position: usize) -> EventNumber {
         self.messages[position].carried.event()
+    }
+
+    pub(super) fn event_of(&self, record: &Record) -> EventNumber {
+        self.event(self.position(record))
     }
 }
 

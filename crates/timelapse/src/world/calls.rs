@@ -9,15 +9,17 @@ use comeback_engine::{
 };
 use rand::RngExt;
 
-use super::World;
-use super::batch::CurrentBatch;
+use super::batch::Batch;
+use super::{NO_BATCH, World};
 use crate::account::{Answers, Invoked, Service};
+use crate::aws::agenda::START;
 use crate::aws::draw_id;
 use crate::aws::queue::{OutgoingMessage, QueuedAttributes};
 use crate::check::history::Carried;
 use crate::event::EventNumber;
 use crate::faults::fault::Fault;
 use crate::figures::prices::ApiCall;
+use crate::watch::Watcher;
 
 /// The handler treats an invocation record that is older than this as redriven.
 const A_DAY: Duration = Duration::from_secs(24 * 3_600);
@@ -26,8 +28,8 @@ const STALE: Duration = Duration::from_secs(600);
 
 impl Service for World {
     fn lives_on(&mut self) -> bool {
-        let current_batch = self.current_batch.as_mut().expect("BUG: calls come from the handler");
-        let Some(death) = &mut current_batch.death else { return true };
+        let batch = self.current_batch.as_mut().expect(NO_BATCH);
+        let Some(death) = &mut batch.death else { return true };
         let left = death.calls.checked_sub(1);
         death.calls = left.unwrap_or_default();
         left.is_some()
@@ -35,17 +37,17 @@ impl Service for World {
 
     fn change_visibility(&mut self, changes: &[&&VisibilityChange<'_>]) -> Answers {
         self.tallies.calls.add(ApiCall::ChangeMessageVisibilityBatch, 1);
-        let (positions, events) = self.positions(changes.iter().map(|change| change.record));
+        let positions = self.positions(changes.iter().map(|change| change.record));
         for (change, &position) in changes.iter().zip(&positions) {
             self.oracle.hides(position, change.visibility_timeout);
         }
-        self.refuse(Fault::VisibilityRefused, &events, "ServiceUnavailable", "the request has failed")?;
-        let refused = self.refused_entries(&events);
+        self.refuse(Fault::VisibilityRefused, &positions, "ServiceUnavailable", "the request has failed")?;
+        let refused = self.refused_entries(&positions);
         let mut answers = Vec::with_capacity(changes.len());
-        for ((change, refused), position) in changes.iter().zip(refused).zip(positions) {
+        for ((change, refused), &position) in changes.iter().zip(refused).zip(&positions) {
             answers.push(self.hide(change, refused, position));
         }
-        self.refuse(Fault::VisibilityLost, &events, "", "no answer in time")?;
+        self.refuse(Fault::VisibilityLost, &positions, "", "no answer in time")?;
         Ok(answers)
     }
 
@@ -83,14 +85,13 @@ impl Service for World {
     fn send_dead_letters(&mut self, dead_lettered: &[&&DeadLettered<'_>]) -> Answers {
         let bytes = dead_lettered.iter().map(|dead_lettered| dead_lettered.dead_letter.size()).sum();
         self.tallies.calls.add_carrying(ApiCall::SendMessageBatch, bytes);
-        let (positions, events) =
-            self.positions(dead_lettered.iter().map(|dead_lettered| dead_lettered.record));
-        self.refuse(Fault::DeadLetterRefused, &events, "ServiceUnavailable", "the request has failed")?;
+        let positions = self.positions(dead_lettered.iter().map(|dead_lettered| dead_lettered.record));
+        self.refuse(Fault::DeadLetterRefused, &positions, "ServiceUnavailable", "the request has failed")?;
         for &position in &positions {
             self.oracle.dead_lettered(position);
             self.tallies.minute(self.now).dead_lettered += 1;
         }
-        let lost = self.refuse(Fault::DeadLetterLost, &events, "", "no answer in time");
+        let lost = self.refuse(Fault::DeadLetterLost, &positions, "", "no answer in time");
         if lost.is_err() {
             for position in positions {
                 self.current_batch().messages[position].carried.excuse();
@@ -100,7 +101,7 @@ impl Service for World {
     }
 
     fn send_again(&mut self, moves: &[&&Move<'_>]) -> Answers {
-        let (positions, events) = self.positions(moves.iter().map(|copy| copy.record));
+        let positions = self.positions(moves.iter().map(|copy| copy.record));
         for (copy, &position) in moves.iter().zip(&positions) {
             let original = self.queue.message(self.current_batch().messages[position].receipt);
             let altered = original.is_some_and(|original| original.body != copy.record.body);
@@ -108,16 +109,16 @@ impl Service for World {
         }
         let bytes = moves.iter().map(|copy| copy.size()).sum();
         self.tallies.calls.add_carrying(ApiCall::SendAgain, bytes);
-        self.refuse(Fault::MoveRefused, &events, "InvalidParameterValue", "the request is refused")?;
-        self.refuse(Fault::MoveThrottled, &events, "RequestThrottled", "the request has failed")?;
+        self.refuse(Fault::MoveRefused, &positions, "InvalidParameterValue", "the request is refused")?;
+        self.refuse(Fault::MoveThrottled, &positions, "RequestThrottled", "the request has failed")?;
         for (copy, &position) in moves.iter().zip(&positions) {
             self.accept_move(copy, position);
         }
-        let death = self.current_batch.as_mut().and_then(|current_batch| current_batch.death.as_mut());
+        let death = self.current_batch.as_mut().and_then(|batch| batch.death.as_mut());
         if let Some(death) = death.filter(|death| death.fault == Fault::HandlerDiedAfterMove) {
             death.calls = 0;
         }
-        let lost = self.refuse(Fault::MoveLost, &events, "", "no answer in time");
+        let lost = self.refuse(Fault::MoveLost, &positions, "", "no answer in time");
         if lost.is_err() {
             positions.into_iter().for_each(|position| self.oracle.move_unanswered(position));
         }
@@ -130,7 +131,7 @@ impl Service for World {
             return Err(failure("no count in time"));
         }
         let in_flight = self.counts.get(self.dice.strikes(Fault::CountStale, self.now, []));
-        let CurrentBatch { clock, started, .. } = *self.current_batch();
+        let Batch { clock, started, .. } = *self.current_batch();
         Ok(InFlightCount { in_flight, at: clock.saturating_add(self.now.since(started)) })
     }
 
@@ -162,19 +163,14 @@ impl Service for World {
 
 impl World {
     /// Returns an error with this code and message if the fault strikes; an empty code means no response from AWS.
-    fn refuse(
-        &mut self,
-        fault: Fault,
-        events: &[EventNumber],
-        code: &str,
-        message: &str,
-    ) -> Result<(), ServiceError> {
+    fn refuse(&mut self, fault: Fault, positions: &[usize], code: &str, message: &str) -> EntryAnswer {
         let kind = match fault {
             Fault::MoveRefused => ErrorKind::Refused,
             Fault::MoveThrottled => ErrorKind::Throttled,
             _ => ErrorKind::Transient,
         };
-        if self.dice.strikes(fault, self.now, events.iter().copied()) {
+        let batch = self.current_batch.as_ref().expect(NO_BATCH);
+        if self.dice.strikes(fault, self.now, positions.iter().map(|&position| batch.event(position))) {
             return Err(ServiceError::new(kind, code, message));
         }
         Ok(())
@@ -193,14 +189,15 @@ impl World {
     }
 
     /// Chooses at random the entries that SQS refuses in a batch call. Returns true for each refused entry.
-    fn refused_entries(&mut self, events: &[EventNumber]) -> Vec<bool> {
+    fn refused_entries(&mut self, positions: &[usize]) -> Vec<bool> {
         let Some(rng) = self.dice.roll(Fault::VisibilityHalfRefused, self.now) else {
-            return vec![false; events.len()];
+            return vec![false; positions.len()];
         };
-        let refused: Vec<bool> = events.iter().map(|_| rng.random_bool(0.5)).collect();
+        let refused: Vec<bool> = positions.iter().map(|_| rng.random_bool(0.5)).collect();
         if refused.contains(&true) {
-            let struck = events.iter().zip(&refused).filter(|(_, refused)| **refused);
-            self.dice.note(Fault::VisibilityHalfRefused, struck.map(|(&event, _)| event));
+            let batch = self.current_batch.as_ref().expect(NO_BATCH);
+            let struck = positions.iter().zip(&refused).filter(|(_, refused)| **refused);
+            self.dice.note(Fault::VisibilityHalfRefused, struck.map(|(&position, _)| batch.event(position)));
         }
         refused
     }
@@ -253,30 +250,31 @@ impl World {
     }
 
     /// Processes the handler's report on a batch, and counts one log line for all messages that were only moved again.
-    pub(crate) fn note_report(&mut self, report: &BatchReport<'_>) {
+    pub(crate) fn note_report(&mut self, report: &BatchReport<'_>, watcher: &mut dyn Watcher) {
+        let batch = self.current_batch.as_ref().expect(NO_BATCH);
+        for outcome in &report.outcomes {
+            watcher.decided(self.now.since(START), batch.event_of(outcome.record), outcome);
+        }
+        let logged = self.log.reported(report, |record| batch.event_of(record), self.now);
+        self.oracle.check(logged);
         self.operated.log(report, self.now);
         let mut quiet = 0;
         for outcome in &report.outcomes {
             quiet += u64::from(outcome.only_moves_on());
+            let position = batch.position(outcome.record);
             if outcome.receipt_handle().is_some() {
-                self.oracle.may_be_recalled(self.current_batch().position(outcome.record), self.now);
+                self.oracle.may_be_recalled(position, self.now);
             }
             if let (What::Defer { due, .. }, Some(delay)) = (&outcome.what, outcome.delay()) {
-                let position = self.current_batch().position(outcome.record);
                 self.oracle.hop_reported(position, delay, *due);
             }
         }
         self.tallies.decisions = self.tallies.decisions + u64::from(quiet > 0) - quiet;
     }
 
-    fn positions<'r>(&self, records: impl Iterator<Item = &'r Record>) -> (Vec<usize>, Vec<EventNumber>) {
-        let current_batch = self.current_batch();
-        let positions = records.map(|record| current_batch.position(record));
-        positions.map(|position| (position, current_batch.event(position))).unzip()
-    }
-
-    pub(crate) fn current_batch(&self) -> &CurrentBatch {
-        self.current_batch.as_ref().expect("BUG: calls come from the handler")
+    fn positions<'r>(&self, records: impl Iterator<Item = &'r Record>) -> Vec<usize> {
+        let batch = self.current_batch();
+        records.map(|record| batch.position(record)).collect()
     }
 }
 

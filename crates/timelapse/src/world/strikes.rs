@@ -67,7 +67,7 @@ impl World {
 
     pub(super) fn strike_messages(&mut self, messages: &mut Vec<Polled>, records: &mut Vec<Record>) {
         for index in 0..messages.len() {
-            let Polled { receipt, carried } = messages[index].clone();
+            let (receipt, carried) = (messages[index].receipt, messages[index].carried.clone());
             let event = carried.event();
             if self.dice.strikes(Fault::ReceiveCountHigh, self.now, [event]) {
                 records[index].receive_count += 1;
@@ -83,7 +83,7 @@ impl World {
                     let copy = self.queue.hand_out(self.now, slot, agenda);
                     self.queue.show(copy, records, index);
                     self.duplicate(&carried);
-                    messages.push(Polled { receipt: copy, carried });
+                    messages.push(self.polled(copy));
                 } else {
                     let after = Duration::from_secs_f64(10f64.powf(rng.random_range(-2.0..3.5)));
                     self.plan(after, Occurrence::AppearsEarly(receipt));
@@ -141,27 +141,27 @@ impl World {
         None
     }
 
-    /// Removes a field from randomly chosen messages.
-    pub(super) fn strike_fields(&mut self, batch: &mut Batch) {
+    /// Removes a field from randomly chosen messages. Returns the Lambda event that the handler then gets.
+    pub(super) fn strike_fields(&mut self, batch: &Batch, records: &[Record]) -> Option<BatchEvent> {
         let mut struck = None;
         for (index, event) in batch.events().enumerate() {
             let Some(rng) = self.dice.roll(Fault::IncompleteMessage, self.now) else { continue };
-            let messages = struck.get_or_insert_with(|| sqs_messages(batch));
+            let messages = struck.get_or_insert_with(|| sqs_messages(batch, records));
             let (parent, name) = FIELDS[rng.random_range(0..FIELDS.len() as u32) as usize];
             let parent = messages[index].pointer_mut(parent).and_then(Value::as_object_mut);
             parent.expect("BUG: a message and its attributes are objects").remove(name);
             self.dice.note(Fault::IncompleteMessage, [event]);
         }
-        batch.struck = struck.map(|messages| {
+        struck.map(|messages| {
             let event = json!({ "Records": messages }).to_string();
             BatchEvent::read(&event).expect("BUG: it was just written")
-        });
+        })
     }
 }
 
 /// Returns a batch's messages as Lambda passes them to the handler.
-fn sqs_messages(batch: &Batch) -> Vec<Value> {
-    let messages = batch.event.records.iter().zip(&batch.attributes).map(|(record, attributes)| {
+fn sqs_messages(batch: &Batch, records: &[Record]) -> Vec<Value> {
+    let messages = records.iter().zip(&batch.messages).map(|(record, Polled { attributes, .. })| {
         let mut message = json!({
             "messageId": record.message_id,
             "receiptHandle": record.receipt_handle,
