@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use comeback_engine::{HANDLER_TIMEOUT, Jitter, Policy, Timestamp};
 
-use super::history::{After, Origin, Window};
+use super::history::{After, Origin};
 use super::pauses::{Failed, KnownPauses};
 use super::{HOLD, SECOND};
 use crate::event::EventNumber;
@@ -107,15 +107,15 @@ impl Handling<'_> {
     }
 
     /// Returns the range of due times that the target's `RetryAfter` allows, unless the policy ignores it.
-    fn asked(&self) -> Option<Window> {
+    fn asked(&self) -> Option<RangeInclusive<Timestamp>> {
         let asked = self.seen.origin.window(self.seen.first_sent);
         asked.filter(|_| self.policy.settings().directives)
     }
 
     pub(super) fn earliest_due(&self, failed: Failed<'_>) -> Timestamp {
         let (seen, end) = (self.seen, self.end_of_message());
-        let asked = self.asked().map(|window| window.earliest.since(seen.first_receive));
-        let shortest = asked.unwrap_or_else(|| self.shortest_backoff());
+        let asked = self.asked().map(|window| window.start().since(seen.first_receive));
+        let shortest = asked.unwrap_or_else(|| *self.backoffs().start());
         let shortest = shortest.min(self.until_last_retry(seen.first_receive, end));
         // A later check may shorten the wait, to leave time for a last retry.
         let last = end.before(self.last_retry());
@@ -134,8 +134,8 @@ impl Handling<'_> {
     pub(super) fn latest_due(&self) -> Timestamp {
         let start = self.wait_start();
         let backoff_ends = match self.asked() {
-            Some(window) => start.max(window.latest).saturating_add(SECOND),
-            None => start.saturating_add(self.longest_backoff()),
+            Some(window) => start.max(*window.end()).saturating_add(SECOND),
+            None => start.saturating_add(*self.backoffs().end()),
         };
         let last_retry = start.max(self.end_of_message().before(self.last_retry())).saturating_add(SECOND);
         let latest = self.known.latest_due(start, backoff_ends.min(last_retry), self.now);
@@ -152,24 +152,17 @@ impl Handling<'_> {
         start.saturating_add(hidden_for.saturating_sub(SECOND))
     }
 
-    fn shortest_backoff(&self) -> Duration {
+    /// Returns the range of backoffs that the policy allows before the next retry.
+    fn backoffs(&self) -> RangeInclusive<Duration> {
         let backoff = self.policy.backoff();
         let ceiling = backoff.ceiling(self.retry());
         match backoff.jitter() {
-            Jitter::Full => SECOND,
-            Jitter::Equal => Duration::from_secs(ceiling.as_secs().div_ceil(2)),
-            Jitter::Decorrelated => backoff.base(),
-            Jitter::None => ceiling,
-        }
-    }
-
-    fn longest_backoff(&self) -> Duration {
-        let backoff = self.policy.backoff();
-        match backoff.jitter() {
-            Jitter::Full | Jitter::Equal | Jitter::None => backoff.ceiling(self.retry()),
+            Jitter::Full => SECOND..=ceiling,
+            Jitter::Equal => Duration::from_secs(ceiling.as_secs().div_ceil(2))..=ceiling,
+            Jitter::None => ceiling..=ceiling,
             Jitter::Decorrelated => {
                 let tripled = 3u32.saturating_pow(u32::try_from(self.retry()).unwrap_or(u32::MAX));
-                backoff.base().saturating_mul(tripled).min(backoff.cap())
+                backoff.base()..=backoff.base().saturating_mul(tripled).min(backoff.cap())
             }
         }
     }
@@ -217,27 +210,22 @@ impl Handling<'_> {
 
     /// Returns the range of visibility timeouts allowed after a call that failed or got no response.
     pub(super) fn after_call(&self, after: After, hidden_for: Duration) -> RangeInclusive<Duration> {
-        let (shortest, longest) = match after {
-            After::Failure => (Duration::ZERO, self.longest_after_failure()),
-            After::Unanswered => {
-                let longest = self.cut_after_unanswered().min(*AFTER_UNANSWERED.end());
-                (self.shortest_after_unanswered(), longest)
-            }
-            After::LostCopy => (*self.before_call().start(), self.longest_of_original(hidden_for)),
+        let allowed = match after {
+            After::Failure => Duration::ZERO..=self.longest_after_failure(),
+            After::Unanswered => self.after_unanswered(),
+            After::LostCopy => *self.before_call().start()..=self.longest_of_original(hidden_for),
         };
-        Duration::from_secs(shortest.as_secs())..=longest
+        Duration::from_secs(allowed.start().as_secs())..=*allowed.end()
     }
 
     pub(super) fn longest_after_failure(&self) -> Duration {
         Duration::from_secs(3_600.min(1 << self.seen.receive_count.min(12)))
     }
 
-    pub(super) fn shortest_after_unanswered(&self) -> Duration {
-        self.cut_after_unanswered().min(*AFTER_UNANSWERED.start())
-    }
-
-    fn cut_after_unanswered(&self) -> Duration {
-        // The handler subtracts the time that it spent waiting for the response to the `Invoke` call.
-        self.until_last_retry(self.now.saturating_add(INVOKE_TIME), self.end())
+    /// Returns the range of waits allowed after an `Invoke` call that got no response.
+    pub(super) fn after_unanswered(&self) -> RangeInclusive<Duration> {
+        // The handler subtracts the time that it spent waiting for the response.
+        let cut = self.until_last_retry(self.now.saturating_add(INVOKE_TIME), self.end());
+        cut.min(*AFTER_UNANSWERED.start())..=cut.min(*AFTER_UNANSWERED.end())
     }
 }

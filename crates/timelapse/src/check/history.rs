@@ -2,6 +2,7 @@
 //! or moved).
 
 use std::cell::RefCell;
+use std::ops::RangeInclusive;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -36,20 +37,13 @@ pub(crate) struct Origin {
     pub(crate) error: Option<&'static str>,
 }
 
-/// Earliest and latest due time after a wait that the target requested. Jitter extends the wait by up to a tenth.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Window {
-    pub(crate) earliest: Timestamp,
-    pub(crate) latest: Timestamp,
-}
-
 impl Origin {
     /// Returns the earliest and the latest due time of a retry requested with `RetryAfter`. The wait counts from
-    /// `first_sent` if the record has no timestamp.
-    pub(super) fn window(&self, first_sent: Timestamp) -> Option<Window> {
+    /// `first_sent` if the record has no timestamp. Jitter extends it by up to a tenth.
+    pub(super) fn window(&self, first_sent: Timestamp) -> Option<RangeInclusive<Timestamp>> {
         let asked = self.asked?;
         let earliest = self.written.unwrap_or(first_sent).saturating_add(asked);
-        Some(Window { earliest, latest: earliest.saturating_add(asked / 10) })
+        Some(earliest..=earliest.saturating_add(asked / 10))
     }
 
     /// Returns the [`Origin`] that a handler sees if it treats a moved copy as a new or a redriven message.
@@ -170,18 +164,6 @@ impl MessageHistory {
         self.latest.after = self.latest.after.max(Some(after));
     }
 
-    pub(super) fn of_copy(self, now: Timestamp) -> Self {
-        Self { settled: 0, excuses: 0, last_handled: now, ..self }
-    }
-
-    /// Records how many policy changes a handler knows of. A new one may change the message's wait.
-    pub(super) fn follow_policies(&mut self, policies: usize) {
-        if std::mem::replace(&mut self.policies, policies) != policies {
-            self.not_before = START;
-            self.hops.excused += 1;
-        }
-    }
-
     /// Forgets the waits of a message that is gone, or of a moved copy that has lost its `Comeback` attribute and so
     /// looks like a new message.
     pub(crate) fn forget(&mut self, now: Timestamp) {
@@ -200,17 +182,10 @@ pub(super) struct Hops {
     /// Latest end of a wait caused by a pause or a failed call. A moved copy continues this wait.
     pub(super) held_until: Option<Timestamp>,
     /// The [`Boundaries`] known to the last handler that moved the message.
-    boundaries: Boundaries,
+    pub(super) boundaries: Boundaries,
 }
 
 impl Hops {
-    /// Records the pause boundaries that the handler knows, and allows one more move if they have changed.
-    pub(super) fn follow_boundaries(&mut self, boundaries: Boundaries) {
-        if std::mem::replace(&mut self.boundaries, boundaries) != boundaries {
-            self.excused += 1;
-        }
-    }
-
     pub(super) fn add(&mut self, now: Timestamp) {
         self.since.get_or_insert(now);
         self.made += 1;

@@ -38,8 +38,6 @@ pub(crate) struct Oracle {
     targets: Vec<String>,
     /// The policy for each target, initially and after each policy change.
     policies: Vec<Vec<Policy>>,
-    /// Times at which the policies change.
-    changes: Vec<Timestamp>,
     /// Maximum number of messages in flight, and the worst effect of the run's faults on this number.
     in_flight: (usize, InFlightEffect),
     between_reads: Duration,
@@ -84,7 +82,6 @@ impl Oracle {
             policies: all.map(of_each).collect(),
             targets,
             scenario: scenario.clone(),
-            changes: scenario.changes.iter().map(|change| START.saturating_add(change.at)).collect(),
             in_flight: most_in_flight(policies.stack(), scenario),
             between_reads: between_reads(policies.stack().settings().maximum_concurrency),
             written: WrittenValues::default(),
@@ -196,7 +193,8 @@ impl Oracle {
     pub(crate) fn pauses_written(&mut self, text: &str, now: Timestamp) {
         // An operator who read the policies just before a change may still use the earlier ones.
         let longest_at = |moment: Timestamp| {
-            let policies = &self.policies[self.changes.iter().filter(|at| **at <= moment).count()];
+            let changes = self.scenario.changes.iter().filter(|it| START.saturating_add(it.at) <= moment);
+            let policies = &self.policies[changes.count()];
             policies.iter().map(|policy| policy.backoff().cap()).max().unwrap_or_default()
         };
         let longest_backoff = longest_at(now).min(longest_at(now.before(RECENT_READ)));
@@ -315,7 +313,11 @@ fn seen(
     if start.clock != start.received_at {
         history.hops.excused += 1;
     }
-    history.follow_policies(start.policies);
+    if std::mem::replace(&mut history.policies, start.policies) != start.policies {
+        // A new policy may change the message's wait.
+        history.not_before = START;
+        history.hops.excused += 1;
+    }
     let first_sent = record.moved.as_ref().map_or(record.sent, |moved| moved.sent);
     SeenMessage {
         origin: if history.forgotten { origin.of_new_message(first_sent) } else { *origin },

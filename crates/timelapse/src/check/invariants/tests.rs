@@ -6,7 +6,7 @@ use comeback_engine::{HideUpTo, Jitter, Policy, Settings};
 use comeback_envelope::Metadata;
 
 use super::super::handling::SeenMessage;
-use super::super::history::{After, Attempt, Origin, Window};
+use super::super::history::{After, Attempt, Origin};
 use super::super::oracle::calls::{dead_lettered_for, hidden_within, retried};
 use super::super::oracle::{most_in_flight, write};
 use super::super::pauses::{KnownPauses, WrittenValues, between_reads};
@@ -219,7 +219,7 @@ fn requested_wait_ends_at_most_a_tenth_late() {
     assert_eq!(reinvoked(608.501), Ok(()));
     assert_eq!(invariant(reinvoked(608.5)), Invariant::DueTime);
     let without_its_time = asked_for(Duration::from_secs(600), None).window(at(9.5));
-    assert_eq!(without_its_time, Some(Window { earliest: at(609.5), latest: at(669.5) }));
+    assert_eq!(without_its_time, Some(at(609.5)..=at(669.5)));
     let off = policy(Settings { directives: false, ..long_waits() });
     let drawn = deferred(&handling(&off, &asked(seen(2)), at(10.0)), Duration::from_secs(600));
     assert_eq!(invariant(drawn), Invariant::LongestWait);

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use super::Oracle;
 use crate::check::handling::{Handling, LONGEST_AFTER_UNANSWERED};
-use crate::check::history::{After, Attempt, LatestBatch, SharedHistory};
+use crate::check::history::{After, Attempt, LatestBatch, MessageHistory, SharedHistory};
 use crate::check::invariants::{
     allow_list, attempts_by_one, cancelled_not_invoked, due_time, explained_duplicates, fewest_hops,
     longest_wait, max_age, max_retries, none_would_vanish, pause_ends_nothing, paused_not_invoked,
@@ -198,29 +198,27 @@ impl Oracle {
 
     pub(crate) fn moved(&mut self, position: usize, delay: Duration, now: Timestamp) -> SharedHistory {
         let handling = self.handling(position);
-        let clock = handling.now;
-        let longest_keep = handling.longest_keep(delay);
-        let after_failure = handling.longest_after_failure();
-        let after_unanswered = handling.shortest_after_unanswered();
-        let boundaries = handling.known.boundaries(clock);
-        let event = handling.event();
-        let mut history = self.history(position).of_copy(now);
-        let after = history.latest.after;
-        if after.is_some() {
-            let unanswered = after == Some(After::Unanswered);
-            let longest = if unanswered { LONGEST_AFTER_UNANSWERED } else { after_failure };
-            history.hops.held_until = Some(clock.saturating_add(longest));
-            history.hops.excused += 1;
-            if unanswered {
-                history.no_invoke_before = clock.saturating_add(after_unanswered);
-            }
-        } else if let Some(longest) = longest_keep {
-            history.hops.held_until = history.hops.held_until.max(Some(clock.saturating_add(longest)));
-            history.hops.excused += 1;
+        let (event, clock) = (handling.event(), handling.now);
+        let mut history =
+            MessageHistory { settled: 0, excuses: 0, last_handled: now, ..*self.history(position) };
+        let (hops, after) = (&mut history.hops, history.latest.after);
+        let longest = match after {
+            Some(After::Unanswered) => Some(LONGEST_AFTER_UNANSWERED),
+            Some(_) => Some(handling.longest_after_failure()),
+            None => handling.longest_keep(delay),
+        };
+        if let Some(until) = longest.map(|longest| clock.saturating_add(longest)) {
+            hops.held_until = if after.is_some() { Some(until) } else { hops.held_until.max(Some(until)) };
+            hops.excused += 1;
         }
-        history.hops.follow_boundaries(boundaries);
-        history.hops.add(clock);
-        self.check(fewest_hops(event, &history.hops, clock, delay));
+        if after == Some(After::Unanswered) {
+            history.no_invoke_before = clock.saturating_add(*handling.after_unanswered().start());
+        }
+        let boundaries = handling.known.boundaries(clock);
+        hops.excused += u32::from(std::mem::replace(&mut hops.boundaries, boundaries) != boundaries);
+        hops.add(clock);
+        let checked = fewest_hops(event, hops, clock, delay);
+        self.check(checked);
         self.ledger.faults.duplicate_moves += u64::from(self.settle(position));
         let back = self.back(position);
         self.history(position).no_invoke_before = back;
