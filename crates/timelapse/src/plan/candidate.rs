@@ -66,16 +66,21 @@ impl Candidate {
         };
         let policy = |settings| Policy::new(settings).expect("BUG: the grid has an invalid policy");
         let summary = run(&goal.scenario(settings, events), &policy(ideal).into(), &mut ())?;
-        let never = Never::of(goal, &policy(settings.clone()));
+        let events = if goal.never_succeed > 0.0 { NEVER_SUCCEEDING } else { 0 };
+        let never = Schedule::of(&policy(settings.clone()), goal.seed, events, &|| {});
         Ok(Self::computed(goal, settings, summary, &never))
     }
 
-    fn computed(goal: &Goal, settings: &Settings, summary: Summary, never: &Never) -> Self {
+    /// `never` is the schedule of the events that never succeed; it may have no events if there are none.
+    fn computed(goal: &Goal, settings: &Settings, summary: Summary, never: &Schedule) -> Self {
+        let never_retries = never.retries_made.mean;
+        let never = never.in_flight(goal.events_per_second * goal.never_succeed, IN_FLIGHT_LIMIT);
+        let never_retries_per_second = never.events_per_second * never_retries;
         let (rate, rehearsed) = (goal.events_per_second, summary.events as f64);
         let factor = goal.events_to_recover() / rehearsed;
         let a_second = |minutes: &[Minute]| {
             let retries = minutes.iter().map(|minute| minute.retries).max().unwrap_or_default();
-            f64::from(retries) * factor / MINUTE + never.retries_per_second
+            f64::from(retries) * factor / MINUTE + never_retries_per_second
         };
         let recovering = (goal.outage.as_secs() / 60) as usize;
         let peak = a_second(&summary.minutes[recovering..]);
@@ -86,8 +91,8 @@ impl Candidate {
         };
         let (moves, moves_per_second) = moves_of_delayed(&summary.minutes, factor, room);
         let retries_per_event = (1.0 - goal.never_succeed) * summary.retries as f64 / rehearsed
-            + goal.never_succeed * never.retries;
-        let moves_per_event = moves / (rate * goal.outage.as_secs_f64()) + never.moves_per_second / rate;
+            + goal.never_succeed * never_retries;
+        let moves_per_event = moves / (rate * goal.outage.as_secs_f64()) + never.moves.per_second / rate;
         let usd = retries_per_event * usd_a_retry() + moves_per_event * usd_a_move();
         Self {
             max_backoff: settings.max_backoff,
@@ -99,7 +104,7 @@ impl Candidate {
             peak_load: peak / rate,
             waiting: summary.peak_in_flight as f64 * factor + never.waiting,
             usd_per_million_events: usd * 1e6,
-            maximum_concurrency: pollers(retries_per_second, moves_per_second + never.moves_per_second),
+            maximum_concurrency: pollers(retries_per_second, moves_per_second + never.moves.per_second),
             dead_lettered: summary.dead_lettered,
         }
     }
@@ -112,34 +117,6 @@ impl Candidate {
     pub(super) fn has_default_backoff(&self) -> bool {
         let Settings { max_backoff, jitter, base_backoff, .. } = Settings::default();
         (self.max_backoff, self.jitter, self.base_backoff) == (max_backoff, jitter.name(), base_backoff)
-    }
-}
-
-/// Steady-state figures for the events that never succeed.
-#[derive(Default)]
-struct Never {
-    /// Mean number of retries per event.
-    retries: f64,
-    retries_per_second: f64,
-    waiting: f64,
-    moves_per_second: f64,
-}
-
-impl Never {
-    fn of(goal: &Goal, policy: &Policy) -> Self {
-        let rate = goal.events_per_second * goal.never_succeed;
-        if rate <= 0.0 {
-            return Self::default();
-        }
-        let schedule = Schedule::of(policy, goal.seed, NEVER_SUCCEEDING, &|| {});
-        let in_flight = schedule.in_flight(rate, IN_FLIGHT_LIMIT);
-        let retries = schedule.retries_made.mean;
-        Self {
-            retries,
-            retries_per_second: rate * retries,
-            waiting: in_flight.waiting,
-            moves_per_second: in_flight.moves.per_second,
-        }
     }
 }
 
