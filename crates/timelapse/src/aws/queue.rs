@@ -366,15 +366,6 @@ impl<T> SqsQueue<T> {
         })
     }
 
-    /// Returns a message's data and the time when it becomes visible, or `None` if the message is not in flight.
-    pub(crate) fn hidden(&self, receipt: ReceiptHandle) -> Option<(T, Timestamp)>
-    where
-        T: Clone,
-    {
-        let message = self.message(receipt).filter(|message| message.state == State::InFlight)?;
-        Some((message.carried.clone(), message.visible_at))
-    }
-
     fn latest(&mut self, receipt: ReceiptHandle) -> Option<&mut QueuedMessage<T>> {
         self.messages.get_mut(receipt.slot).filter(|message| message.number == receipt.number)
     }
@@ -399,14 +390,17 @@ impl<T> SqsQueue<T> {
     }
 }
 
-/// Methods that inject faults.
-impl<T> SqsQueue<T> {
+/// Methods for recalls and for faults.
+impl<T: Clone> SqsQueue<T> {
+    /// Returns a message's data and the time when it becomes visible, or `None` if the message is not in flight.
+    pub(crate) fn hidden(&self, receipt: ReceiptHandle) -> Option<(T, Timestamp)> {
+        let message = self.message(receipt).filter(|message| message.state == State::InFlight)?;
+        Some((message.carried.clone(), message.visible_at))
+    }
+
     /// Makes a hidden message visible early, and returns its data. Returns `None` if the message is not hidden, or if
     /// it has a newer receipt.
-    pub(crate) fn appear_early(&mut self, receipt: ReceiptHandle) -> Option<T>
-    where
-        T: Clone,
-    {
+    pub(crate) fn appear_early(&mut self, receipt: ReceiptHandle) -> Option<T> {
         let message = self.latest(receipt).filter(|message| message.state == State::InFlight)?;
         message.state = State::Visible;
         let carried = message.carried.clone();
@@ -428,10 +422,7 @@ impl<T> SqsQueue<T> {
     }
 
     /// Removes the message for which [`send`](Self::send) returned this handle, as if its retention period had ended.
-    pub(crate) fn expire_early(&mut self, sent: ReceiptHandle) -> Option<T>
-    where
-        T: Clone,
-    {
+    pub(crate) fn expire_early(&mut self, sent: ReceiptHandle) -> Option<T> {
         let message = self.messages.get(sent.slot).filter(|message| message.sent_as == sent.number)?;
         let carried = message.carried.clone();
         self.remove(sent.slot, Removal::Expired);
