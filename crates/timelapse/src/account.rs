@@ -7,9 +7,11 @@ use std::time::Duration;
 use comeback_delivery::limits::{Limits, SQS_RECEIPTS, SQS_SEND};
 use comeback_delivery::{EntryAnswer, EntryError, Operation, Retries, Sender, ServiceError, by_entry};
 use comeback_engine::{
-    Account, CallFailure, DeadLettered, InFlightCount, InvokeFailure, Move, MoveFailure, PAUSES_TIMEOUT,
-    Record, SqsBatchCalls, VisibilityChange,
+    Account, BatchEvent, BatchReport, CallFailure, DeadLettered, Environment, HANDLER_TIMEOUT, InFlightCount,
+    InvokeFailure, Move, MoveFailure, PAUSES_TIMEOUT, RESERVE, Record, SqsBatchCalls, Timestamp,
+    VisibilityChange,
 };
+use futures_util::FutureExt;
 use futures_util::future::Either;
 
 pub(crate) type Answers = Result<Vec<EntryAnswer>, ServiceError>;
@@ -43,9 +45,9 @@ pub(crate) struct SimulatedAccount<S> {
     pub(crate) service: RefCell<S>,
     retries: Retries,
     /// Total time that the handler has waited between its calls, while the virtual clock stood still.
-    pub(crate) waited: Cell<Duration>,
+    waited: Cell<Duration>,
     /// True while one of the handler's calls is in progress; if it stays true, the simulation panicked during the call.
-    pub(crate) at_work: Cell<bool>,
+    at_work: Cell<bool>,
 }
 
 impl<S: Service> SimulatedAccount<S> {
@@ -56,6 +58,22 @@ impl<S: Service> SimulatedAccount<S> {
             waited: Cell::default(),
             at_work: Cell::default(),
         }
+    }
+
+    /// Passes a batch to the handler, which makes its calls `now`. Its invocation began at `started`, or at `clock` by
+    /// the handler's own clock. Returns `None` if the handler crashes.
+    pub(crate) fn handle<'b>(
+        &self,
+        handler: &mut Environment,
+        batch: &'b BatchEvent,
+        [started, clock, now]: [Timestamp; 3],
+    ) -> Option<BatchReport<'b>> {
+        self.waited.set(Duration::ZERO);
+        let deadline = started.saturating_add(HANDLER_TIMEOUT - RESERVE);
+        let past_deadline = || now.saturating_add(self.waited.get()) >= deadline;
+        let report = handler.handle(batch, clock, &past_deadline, self).now_or_never();
+        assert!(!self.at_work.get(), "BUG: a simulated call panicked; see above");
+        report
     }
 
     fn call<T>(&self, call: impl FnOnce(&mut S) -> T) -> Either<Ready<T>, Pending<T>> {
@@ -83,8 +101,7 @@ impl<S: Service> Account for SimulatedAccount<S> {
     ) -> Vec<Result<(), CallFailure>> {
         let size = |change: &&VisibilityChange<'_>| change.record.receipt_handle.len();
         let calls = Calls { account: self, limits: SQS_RECEIPTS, size, call: S::change_visibility };
-        let answers = calls.deliver(changes, self.retries.clone(), past_deadline).await;
-        answers.map(|answer| answer.map_err(failure)).collect()
+        calls.deliver(changes, self.retries.clone(), past_deadline, failure).await
     }
 
     async fn invoke(&self, record: &Record, function_arn: &str, payload: String) -> Invoked {
@@ -99,8 +116,7 @@ impl<S: Service> Account for SimulatedAccount<S> {
         self.perform(|service| service.decides_to_dead_letter(dead_lettered));
         let size = |dead_lettered: &&DeadLettered<'_>| dead_lettered.dead_letter.size();
         let calls = Calls { account: self, limits: SQS_SEND, size, call: S::send_dead_letters };
-        let answers = calls.deliver(dead_lettered, self.retries.clone(), past_deadline).await;
-        answers.map(|answer| answer.map_err(failure)).collect()
+        calls.deliver(dead_lettered, self.retries.clone(), past_deadline, failure).await
     }
 
     /// Sends copies of messages to the retry queue. A failed call is not repeated, because SQS may have accepted the
@@ -118,8 +134,7 @@ impl<S: Service> Account for SimulatedAccount<S> {
         };
         let size = |copy: &&Move<'_>| copy.size();
         let calls = Calls { account: self, limits: SQS_SEND, size, call: S::send_again };
-        let answers = calls.deliver(moves, Retries::none(), past_deadline).await;
-        answers.map(|answer| answer.map_err(failure)).collect()
+        calls.deliver(moves, Retries::none(), past_deadline, failure).await
     }
 
     async fn count_in_flight(&self) -> Result<InFlightCount, CallFailure> {
@@ -150,19 +165,21 @@ struct Calls<'a, S, E> {
 impl<S: Service, E> Calls<'_, S, E> {
     // Boxed because a delivery's future takes kilobytes, and the handler's own future would hold and copy one for each
     // call.
-    async fn deliver(
+    async fn deliver<F>(
         self,
         entries: impl IntoIterator<Item = E>,
         retries: Retries,
         past_deadline: &dyn Fn() -> bool,
-    ) -> impl Iterator<Item = Result<(), EntryError>> {
+        failure: impl Fn(EntryError) -> F,
+    ) -> Vec<Result<(), F>> {
         let account = self.account;
         let wait = |time| {
             account.wait(time);
             ready(())
         };
         let sender = Sender::over(self, wait).retries(retries);
-        by_entry(Box::pin(sender.send_while(entries, || !past_deadline())).await).into_iter()
+        let sent = Box::pin(sender.send_while(entries, || !past_deadline())).await;
+        by_entry(sent).into_iter().map(|answer| answer.map_err(&failure)).collect()
     }
 }
 

@@ -6,11 +6,9 @@ use std::time::Duration;
 
 use comeback_delivery::EntryAnswer;
 use comeback_engine::{
-    BatchEvent, BatchReport, CallFailure, DeadLetter, DeadLettered, Environment, FunctionArn,
-    HANDLER_TIMEOUT, InFlightCount, InvokeFailure, Move, Policies, RESERVE, Record, Timestamp,
-    VisibilityChange, short_name,
+    BatchEvent, BatchReport, CallFailure, DeadLetter, DeadLettered, Environment, FunctionArn, InFlightCount,
+    InvokeFailure, Move, Policies, Record, Timestamp, VisibilityChange, short_name,
 };
-use futures_util::FutureExt;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt, SeedableRng};
 use slab::Slab;
@@ -338,9 +336,7 @@ impl Live {
         let Batch { started, event, mut environment } = self.batches.remove(key);
         let now = self.now;
         let account = SimulatedAccount::new(Calls { live: self, surroundings });
-        let deadline = started.saturating_add(HANDLER_TIMEOUT - RESERVE);
-        let past_deadline = || now.saturating_add(account.waited.get()) >= deadline;
-        let report = environment.handler.handle(&event, started, &past_deadline, &account).now_or_never();
+        let report = account.handle(&mut environment.handler, &event, [started, started, now]);
         let report = report.expect("BUG: a simulated call did not answer at once");
         let Calls { live, surroundings } = account.service.into_inner();
         answer(&report, now, &environment.stream, surroundings);

@@ -5,7 +5,6 @@ use comeback_engine::{
     Attribute, BatchEvent, BatchReport, CallFailure, DeadLettered, Environment, InFlightCount, Move,
     Policies, Record, Timestamp, VisibilityChange,
 };
-use futures_util::FutureExt;
 use serde::Serialize;
 
 use crate::account::{Answers, Invoked, Service, SimulatedAccount};
@@ -84,7 +83,7 @@ pub struct Rehearsal<'a> {
 pub fn rehearse<'a>(batch: &'a BatchEvent, policies: &Policies, now: Timestamp) -> Rehearsal<'a> {
     let account = SimulatedAccount::new(Recorder { now, calls: Vec::new() });
     let mut environment = Environment::new(policies.clone());
-    let report = environment.handle(batch, now, &|| false, &account).now_or_never();
+    let report = account.handle(&mut environment, batch, [now; 3]);
     let report = report.expect("BUG: these calls answer at once");
     Rehearsal { report, calls: account.service.into_inner().calls }
 }

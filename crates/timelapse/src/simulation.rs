@@ -3,8 +3,7 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use comeback_engine::{BatchReport, HANDLER_TIMEOUT, Policies, RESERVE};
-use futures_util::FutureExt;
+use comeback_engine::{BatchReport, Policies};
 
 use crate::account::SimulatedAccount;
 use crate::aws::agenda::START;
@@ -124,15 +123,10 @@ fn report_strikes(world: &mut World, watcher: &mut dyn Watcher) {
 
 /// Passes one batch to the real retry handler.
 fn handle(account: &SimulatedAccount<World>, mut handover: Handover, watcher: &mut dyn Watcher) {
-    let handler = &mut handover.environment.handler;
     let event = handover.struck.as_ref().unwrap_or(&handover.event);
     let now = account.service.borrow().now;
     let Batch { started, clock, .. } = *account.service.borrow().current_batch();
-    let deadline = started.saturating_add(HANDLER_TIMEOUT - RESERVE);
-    account.waited.set(Duration::ZERO);
-    let past_deadline = || now.saturating_add(account.waited.get()) >= deadline;
-    let report = handler.handle(event, clock, &past_deadline, account).now_or_never();
-    assert!(!account.at_work.get(), "BUG: a simulated call panicked; see above");
+    let report = account.handle(&mut handover.environment.handler, event, [started, clock, now]);
     let world = &mut *account.service.borrow_mut();
     report_strikes(world, watcher);
     let report = match (report, world.current_batch().death) {
