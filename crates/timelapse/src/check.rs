@@ -75,6 +75,10 @@ impl Invariant {
         holds: bool,
         detail: impl FnOnce() -> String,
     ) -> Result<(), Broken> {
-        if holds { Ok(()) } else { Err(Broken { invariant: self, event: event.into(), detail: detail() }) }
+        if holds { Ok(()) } else { Err(self.broken(event, detail())) }
+    }
+
+    fn broken(self, event: impl Into<Option<EventNumber>>, detail: String) -> Broken {
+        Broken { invariant: self, event: event.into(), detail }
     }
 }

@@ -127,12 +127,7 @@ pub(super) fn attempts_by_one(handling: &Handling<'_>, next: u64) -> Checked {
 
 /// Returns the value in `found`. Fails if it is `None`, which means that `sent` lacks the event's exact payload.
 pub(super) fn payload_verbatim<T>(event: EventNumber, found: Option<T>, sent: &str) -> Result<T, Broken> {
-    let detail = || format!("it was sent as {sent}");
-    found.ok_or_else(|| Broken {
-        invariant: Invariant::PayloadVerbatim,
-        event: Some(event),
-        detail: detail(),
-    })
+    found.ok_or_else(|| Invariant::PayloadVerbatim.broken(event, format!("it was sent as {sent}")))
 }
 
 pub(super) fn allow_list(event: EventNumber, invoked_arn: &str, target: &str, flaw: Option<Flaw>) -> Checked {
@@ -275,7 +270,7 @@ pub(super) fn recalls_shorten(
 
 pub(super) fn kept_edits(text: &str, before: &Document, now: Timestamp) -> Result<Document, Broken> {
     let kept = Document::read(text).and_then(|new| new.keeps(before, now).map(|()| new));
-    kept.map_err(|detail| Broken { invariant: Invariant::KeptEdits, event: None, detail })
+    kept.map_err(|detail| Invariant::KeptEdits.broken(None, detail))
 }
 
 pub(super) fn lasting_requests(new: &Document, before: &Document, waits: LongestWaits) -> Checked {
