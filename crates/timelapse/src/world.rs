@@ -2,10 +2,9 @@
 
 pub(crate) mod batch;
 mod calls;
-mod operated;
+pub(crate) mod operated;
 mod strikes;
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use comeback_engine::{BatchEvent, HANDLER_TIMEOUT, Policies, Policy, RESERVE, Timestamp};
@@ -383,32 +382,20 @@ impl World {
     }
 }
 
-/// Counts of the messages in flight, taken once a minute because SQS's own count may be a minute old.
+/// Counts of the messages in flight at the end of each minute, because SQS's own count may be a minute old.
 #[derive(Debug, Default)]
-struct InFlightCounts {
-    minute: u64,
-    /// The latest counts of the messages in flight, one per minute, oldest first.
-    taken: VecDeque<usize>,
-}
+struct InFlightCounts(Vec<usize>);
 
 impl InFlightCounts {
     /// The age, in minutes, of the count that SQS returns when a fault makes it stale.
     const STALE: usize = 10;
 
     fn note(&mut self, now: Timestamp, in_flight: usize) {
-        let minute = now.since(START).as_secs() / 60;
-        let new = (minute - self.minute).min(Self::STALE as u64 + 1);
-        self.minute = minute;
-        for _ in 0..new {
-            if self.taken.len() > Self::STALE {
-                self.taken.pop_front();
-            }
-            self.taken.push_back(in_flight);
-        }
+        self.0.resize(now.since(START).as_secs() as usize / 60, in_flight);
     }
 
     fn get(&self, stale: bool) -> u64 {
-        let count = if stale { self.taken.front() } else { self.taken.back() };
-        count.copied().unwrap_or_default() as u64
+        let age = if stale { Self::STALE } else { 0 };
+        self.0.get(self.0.len().saturating_sub(1 + age)).copied().unwrap_or_default() as u64
     }
 }
