@@ -259,7 +259,7 @@ impl TargetFigures {
         ledger: &Ledger,
         is_counted: impl Fn(usize) -> bool,
     ) -> (Self, Vec<usize>) {
-        let (mut figures, mut attempts) = (Self::default(), Vec::new());
+        let (mut figures, mut attempts, mut events_by_attempts) = (Self::default(), Vec::new(), Vec::new());
         for (event, life) in ledger.lives.iter().enumerate() {
             let target = scenario.target_of(EventNumber(event));
             if !is_counted(target) {
@@ -274,6 +274,9 @@ impl TargetFigures {
             }
             let Some(arrived) = life.arrived else { continue };
             attempts.push(life.attempts);
+            let made = life.attempts as usize;
+            events_by_attempts.resize(events_by_attempts.len().max(made + 1), 0);
+            events_by_attempts[made] += 1;
             let outage_end = scenario.outage_end(target);
             if arrived < outage_end {
                 figures.events_hit += 1;
@@ -282,20 +285,10 @@ impl TargetFigures {
             }
         }
         figures.recovery_delays_ms.sort_unstable();
-        let events_by_attempts = counts(&attempts);
         figures.attempts = Percentiles::of(attempts);
         figures.recovery_delay_ms = Percentiles::of(figures.recovery_delays_ms.clone());
         (figures, events_by_attempts)
     }
-}
-
-/// Counts how often each value from 0 to the largest value occurs.
-fn counts(values: &[u64]) -> Vec<usize> {
-    let mut counts = vec![0; values.iter().max().map_or(0, |&most| most as usize + 1)];
-    for &value in values {
-        counts[value as usize] += 1;
-    }
-    counts
 }
 
 /// Rounds to the nearest millionth, which removes floating-point errors from the last digits.

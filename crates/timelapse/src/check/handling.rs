@@ -175,10 +175,9 @@ impl Handling<'_> {
 
     /// Returns true if `wait` may be the rest of a wait that began with an earlier copy of the message.
     fn is_held(&self, wait: Duration) -> bool {
-        let ends_by = |until: Timestamp| {
+        self.seen.held_until.is_some_and(|until| {
             self.now < until && self.now.saturating_add(wait) <= until.saturating_add(SECOND)
-        };
-        self.seen.held_until.is_some_and(ends_by)
+        })
     }
 
     /// Returns the longest visibility timeout that is allowed because the function is paused, or because the pauses
