@@ -66,7 +66,7 @@ impl Change for Discard {
         }
         let deployment = operator.deployment().await?;
         let snapshot = self.chosen.snapshot(operator, &deployment, None).await?;
-        let picked = Picked::of(&self.chosen, snapshot, |_| None, (self.pace, self.limit))?;
+        let picked = Picked::of(&self.chosen, snapshot, |_, _| None, (self.pace, self.limit))?;
         Ok(DiscardPlan { plan: picked, outcome: None, discarded: 0, export })
     }
 

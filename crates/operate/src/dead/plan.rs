@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::command::CommandName;
 use crate::dead::filter::Filter;
-use crate::dead::groups::{Group, groups_table};
+use crate::dead::groups::{Alike, Group, groups_table};
 use crate::dead::pace::Pace;
 use crate::dead::rules::RedriveRules;
 use crate::dead::scan::{Locked, ScanEnd, ScanResult, counted_dead_letters};
@@ -112,7 +112,7 @@ impl Picked {
     pub(super) fn of(
         chosen_by: &Chosen,
         snapshot: Rc<Snapshot>,
-        skip: impl Fn(&Row) -> Option<ReasonCode>,
+        skip: impl Fn(&Row, &Alike) -> Option<ReasonCode>,
         (pace, limit): (Pace, Option<u64>),
     ) -> Result<Self, Failure> {
         let note = snapshot.unknown_target()?;
@@ -123,7 +123,7 @@ impl Picked {
         };
         let mut rows = snapshot.rows(selection);
         rows.retain(|row| {
-            let Some(code) = skip(row) else { return true };
+            let Some(code) = skip(row, snapshot.alike(row)) else { return true };
             *skipped.entry(code.name()).or_default() += 1;
             if code == ReasonCode::TargetNotAllowed && not_allowed.len() < MOST_NAMED {
                 not_allowed.extend(snapshot.alike(row).target.clone());

@@ -1,11 +1,12 @@
 //! Redrives dead-letters: sends their events back to the retry queue, as if they had never been retried.
 
-use comeback_engine::ReasonCode;
+use comeback_engine::{ReasonCode, Request, RequestKind};
 use serde::Serialize;
 
 use crate::aws::{NewMessage, Received};
 use crate::change::{Answer, Change, Performed, Plan, Question};
 use crate::command::CommandName;
+use crate::dead::groups::Alike;
 use crate::dead::pace::Pace;
 use crate::dead::plan::{Acted, Chosen, DeadLetterOutcome, Picked};
 use crate::dead::rules::{NewPayload, RedriveRules};
@@ -18,6 +19,8 @@ use crate::layout::Layout;
 use crate::numbers::grouped;
 use crate::operator::Operator;
 use crate::operator_line::{Activity, flag};
+use crate::pauses::parameter::read_pauses;
+use crate::pauses::requests::RequestInForce;
 use crate::shown::shown;
 use crate::text;
 
@@ -55,15 +58,24 @@ impl Redrive {
         Err(not_allowed([&*deployment.arn_of(target).to_string()], deployment))
     }
 
-    fn skips(&self, row: &Row) -> Option<ReasonCode> {
+    /// Returns the reason why the handler would immediately dead-letter the event again. `cancels` are the cancel
+    /// requests in force.
+    fn skips(&self, row: &Row, alike: &Alike, cancels: &[Request]) -> Option<ReasonCode> {
         // The scan checked neither `retarget` nor, if it was an earlier scan, the new payload.
-        row.refused.filter(|code| match code {
+        let refused = row.refused.filter(|code| match code {
             ReasonCode::TargetNotAllowed => self.retarget.is_none(),
             ReasonCode::PayloadTooLarge => {
                 self.payload.is_none() || matches!(self.chosen, Chosen::Matching(_))
             }
             _ => true,
-        })
+        });
+        let function_arn = self.retarget.as_deref().or(alike.target.as_deref()).unwrap_or_default();
+        let is_cancelled = row.key.as_deref().is_some_and(|key| {
+            // Only a request that names keys reaches what is sent after it. A redriven event has no error.
+            let reaches = |cancel: &Request| cancel.names_keys() && cancel.covers(function_arn, None, key);
+            cancels.iter().any(reaches)
+        });
+        refused.or_else(|| is_cancelled.then_some(ReasonCode::Cancelled))
     }
 }
 
@@ -75,6 +87,9 @@ pub struct RedrivePlan {
     redriven: u64,
     #[serde(skip)]
     rules: RedriveRules,
+    /// The reason why the cancel requests could not be read. The plan then skips no event because of them.
+    #[serde(skip)]
+    cancels_unknown: Option<Failure>,
 }
 
 /// The result of a redrive.
@@ -112,14 +127,19 @@ impl Change for Redrive {
         let rules = RedriveRules::new(&deployment, self.retarget.as_deref(), self.payload.clone())?;
         self.check_target(&deployment)?;
         let snapshot = self.chosen.snapshot(operator, &deployment, Some(&rules)).await?;
-        let picked = Picked::of(&self.chosen, snapshot, |row| self.skips(row), (self.pace, self.limit))?;
+        let (cancels, cancels_unknown) = match cancels_in_force(operator, &deployment).await {
+            Ok(cancels) => (cancels, None),
+            Err(failure) => (Vec::new(), Some(failure)),
+        };
+        let skip = |row: &Row, alike: &Alike| self.skips(row, alike, &cancels);
+        let picked = Picked::of(&self.chosen, snapshot, skip, (self.pace, self.limit))?;
         if self.payload.is_some() && picked.dead_letters > 1 {
             return Err(Failure::refused(format!(
                 "a new payload is for one dead-letter, but {} match; add filters, or --limit 1",
                 grouped(picked.dead_letters)
             )));
         }
-        Ok(RedrivePlan { plan: picked, outcome: None, redriven: 0, rules })
+        Ok(RedrivePlan { plan: picked, outcome: None, redriven: 0, rules, cancels_unknown })
     }
 
     async fn perform(&self, operator: &Operator, plan: &RedrivePlan) -> Result<Performed<Self>, Failure> {
@@ -172,6 +192,9 @@ impl Answer for RedrivePlan {
             layout
                 .line(format!("Its payload is replaced by the new one, of {bytes} bytes. It keeps its key."));
         }
+        if let Some(failure) = self.cancels_unknown.as_ref().filter(|_| self.count() > 0) {
+            layout.note(text!["unknown which events the handler would cancel again: ", failure.text()]);
+        }
         layout
     }
 
@@ -181,6 +204,12 @@ impl Answer for RedrivePlan {
         }
         self.plan.snapshot.read.result("nothing was changed")
     }
+}
+
+async fn cancels_in_force(operator: &Operator, deployment: &Deployment) -> Result<Vec<Request>, Failure> {
+    let pauses = read_pauses(&operator.account, deployment).await?.unwrap_or_default();
+    let requests = RequestInForce::all_of(&pauses, operator.now()).into_iter().map(|request| request.0);
+    Ok(requests.filter(|request| request.kind == RequestKind::Cancel).collect())
 }
 
 fn not_allowed<'a>(arns: impl IntoIterator<Item = &'a str>, deployment: &Deployment) -> Failure {
@@ -227,15 +256,16 @@ mod tests {
     use std::rc::Rc;
     use std::time::Duration;
 
+    use comeback_engine::{Action, Pauses, Record, decide};
     use serde_json::Value;
 
     use super::*;
-    use crate::aws::Receive;
     use crate::aws::simulated::{Fault, Sample};
+    use crate::aws::{Aws as _, Receive};
     use crate::change::tests::plain;
     use crate::dead::filter::Filter;
     use crate::dead::snapshot::{Selection, scan};
-    use crate::dead::testing::{Dead, ORDERS, SampleDeadLetter, event, malformed, unknown};
+    use crate::dead::testing::{Dead, ORDERS, SampleDeadLetter, event, malformed, received, unknown};
 
     fn with(dead_letters: usize) -> Dead {
         Dead::with((0..dead_letters).map(|_| event("Timeout")))
@@ -448,6 +478,55 @@ note: 1 dead-letter was not found again: sent back, discarded or hidden by someb
         let (done, result) = run(&dead, &all()).await;
         assert_eq!((done.redriven, result, dead.depth().visible), (1, Ok(()), 2));
         assert_eq!(done.acted.plan.skipped, BTreeMap::from([("malformed_record", 2)]));
+    }
+
+    #[tokio::test]
+    async fn events_that_would_be_cancelled_again_are_skipped() {
+        let dead_letter = event("Timeout");
+        let (dead, key) = (Dead::with([dead_letter.clone()]), &*dead_letter.key);
+        let (snapshot, deployment) = (scanned(&dead).await, dead.deployment().await);
+        let (sent, policies) = (dead.aws.time(), deployment.policies().unwrap());
+        let received = received(&dead_letter);
+        let body = RedriveRules::new(&deployment, None, None).unwrap().message(&received).unwrap().body;
+        let redriven = Record { body, sent, first_receive: sent, ..received.record };
+        let now = sent.as_secs();
+        let by_key = format!(r#""target":"*","at":{now},"keys":["{key}"]"#);
+        let other =
+            format!(r#""target":"{}","at":{now},"keys":["{key}"]"#, ORDERS.replace("orders", "other"));
+        for (kind, request, skipped) in [
+            ("cancels", by_key.clone(), 1),
+            ("cancels", by_key.replace('*', ORDERS), 1),
+            ("cancels", by_key.replace(key, "other"), 0),
+            ("cancels", other, 0),
+            ("cancels", format!(r#""target":"*","at":{now}"#), 0), // reaches only what was sent before it
+            ("cancels", format!(r#"{by_key},"errors":["Timeout"]"#), 0), // reaches only what fails again
+            ("cancels", format!(r#"{by_key},"withdrawn":true"#), 0),
+            ("cancels", format!(r#"{by_key},"until":{}"#, now - 1), 0),
+            ("retries", format!(r#"{by_key},"within":0"#), 0),
+        ] {
+            let pauses = format!(r#"{{"v":1,"pauses":[],"{kind}":[{{{request}}}]}}"#);
+            dead.aws.put_parameter(Sample::PAUSES, &pauses, false).await.unwrap();
+            let action = decide(&redriven, &policies, &Pauses::read(&pauses).unwrap(), sent);
+            let is_cancelled =
+                matches!(action, Action::DeadLetter { reason } if reason.code == ReasonCode::Cancelled);
+            assert_eq!(is_cancelled, skipped == 1, "the handler, {kind}: {request}");
+            for redrive in [all(), part(&snapshot, Selection::All)] {
+                let plan = planned(&dead, &redrive).await;
+                let cancelled = plan.plan.skipped.get("cancelled").copied().unwrap_or_default();
+                assert_eq!((cancelled, plan.count()), (skipped, 1 - skipped), "{kind}: {request}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn unreadable_cancel_requests_are_noted() {
+        let dead = with(1);
+        dead.aws.deny("ssm:GetParameter");
+        let plan = planned(&dead, &all()).await;
+        let said = plain(&plan);
+        let note = "note: unknown which events the handler would cancel again: ssm:GetParameter";
+        assert!(plan.count() == 1 && said.contains(note), "{said}");
+        assert_eq!(run(&dead, &all()).await.0.redriven, 1);
     }
 
     #[tokio::test]

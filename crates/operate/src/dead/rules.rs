@@ -114,7 +114,7 @@ impl RedriveRules {
         let mut now = sent;
         for receive in 1..=2 {
             record.receive_count = receive;
-            // A pause only holds an event, and never dead-letters it.
+            // A pause only holds an event, and never dead-letters it. `Redrive` checks the cancel requests.
             now = match decide(&record, &self.policies, &Pauses::default(), now) {
                 Action::Defer { due, .. } | Action::Hold { due, .. } | Action::Reinvoke { due, .. } => due,
                 Action::DeadLetter { reason, .. } => return Err(reason.code),
