@@ -226,7 +226,7 @@ pub(crate) mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::aws::simulated::{Sample, SimulatedAws, function_arn};
+    use crate::aws::simulated::{Call, Fault, Sample, SimulatedAws, function_arn};
     use crate::change::tests::plain;
     use crate::deployment::find::Which;
     use crate::log::test_line;
@@ -326,6 +326,21 @@ Retry 1 probably succeeded: it ended at 2026-09-14T15:33:25.000Z, and no failure
         let [last] = &invocations[..] else { panic!("{invocations:?}") };
         let lines: Vec<_> = last.lines.iter().map(|line| &*line.line).collect();
         assert_eq!((&*last.request_id, lines), ("r-1", vec!["START r-1", "boom", "END r-1"]));
+    }
+
+    #[tokio::test]
+    async fn lines_that_cannot_be_read_do_not_end_the_trace() {
+        let group = "/aws/lambda/orders";
+        let aws = account(&[(4, invoked())]);
+        aws.state().log_groups.get_mut(group).unwrap().write(at(4), "s", "START r-1");
+        let mut reads = 0;
+        aws.on_call(move |call: Call<'_>| {
+            reads += u32::from(call.action == "logs:FilterLogEvents" && call.of == group);
+            (reads == 3).then_some(Fault::CallFails)
+        });
+        let trace = traced(&aws, LinesOf::All).await;
+        let [_, invocation] = &trace.invocations[..] else { panic!("{:?}", trace.invocations) };
+        assert!(matches!(invocation.report, InvocationReport::Unread { .. }), "{invocation:?}");
     }
 
     #[tokio::test]

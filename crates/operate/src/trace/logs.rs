@@ -64,9 +64,19 @@ impl Logs<'_> {
             let configuration = account.aws.configuration(function_arn, None).await?;
             let group = function::log_group(&configuration);
             let events = search(account, LogFilter::since(&group, since), &request_id, &|_| ()).await?;
-            Ok::<_, Failure>((group, events))
+            let mut logged = Vec::new();
+            if let (true, Some(first), Some(last)) = (lines, events.first(), events.last()) {
+                // An execution environment serves one request at a time, in its own log stream. Lines between two that
+                // name the request belong to it.
+                let (until, stream) = (Some(last.at), Some(&*first.stream));
+                let all = LogFilter { until, stream, ..LogFilter::since(&group, first.at) };
+                for LogEvent { at, message, .. } in search(account, all, "", &|_| ()).await? {
+                    logged.push(LoggedLine { at, line: message.trim_end().to_owned() });
+                }
+            }
+            Ok::<_, Failure>((events, logged))
         };
-        let (group, events) = match found.await {
+        let (events, logged) = match found.await {
             Ok(found) => found,
             Err(refused @ Failure::Refused(_)) => return Err(refused),
             Err(why) => {
@@ -74,16 +84,6 @@ impl Logs<'_> {
                 return Ok(LoggedInvocation { request_id, report, lines: Vec::new() });
             }
         };
-        let mut logged = Vec::new();
-        if let (true, Some(first), Some(last)) = (lines, events.first(), events.last()) {
-            // An execution environment serves one request at a time, in its own log stream. Lines between two that
-            // name the request belong to it.
-            let (until, stream) = (Some(last.at), Some(&*first.stream));
-            let all = LogFilter { until, stream, ..LogFilter::since(&group, first.at) };
-            for LogEvent { at, message, .. } in search(account, all, "", &|_| ()).await? {
-                logged.push(LoggedLine { at, line: message.trim_end().to_owned() });
-            }
-        }
         Ok(LoggedInvocation { report: report(&events, &request_id), request_id, lines: logged })
     }
 }
