@@ -24,6 +24,8 @@ use crate::waiting::reading::{LogQuery, Reading};
 
 /// The number of messages to recall before the clock is read again.
 const TOGETHER: usize = 1_000;
+/// The reason of a failed call that may have taken effect.
+const NO_ANSWER: &str = "no answer";
 /// The interval between progress reports.
 const TICK: Duration = Duration::from_secs(1);
 
@@ -46,7 +48,8 @@ pub struct Recalled {
     pub moved: u64,
     /// The number of messages that were not recalled because they were about to become visible anyway.
     pub soon: u64,
-    /// The number of messages whose visibility timeouts could not be changed, by reason.
+    /// The number of messages whose visibility timeouts could not be changed, by reason. If the reason is that there
+    /// was no answer, they may have been changed all the same.
     pub failed: BTreeMap<String, u64>,
 }
 
@@ -197,6 +200,9 @@ impl Recalled {
                 if matches!(failure.kind, EntryFailureKind::Denied | EntryFailureKind::Missing) {
                     return Err(Failure::could_not(why));
                 }
+                // Without an answer, the call may have taken effect.
+                let is_unanswered = failure.kind == EntryFailureKind::Transient && failure.code.is_empty();
+                let why = if is_unanswered { format!("{NO_ANSWER} ({why})") } else { why };
                 *self.failed.entry(why).or_default() += 1;
             }
         }
@@ -218,7 +224,10 @@ impl Recalled {
         ];
         let left =
             left.into_iter().filter(|(count, _)| *count > 0).map(|(count, why)| (count, why.to_owned()));
-        let failed = failed.iter().map(|(why, count)| (*count, format!("not recalled: {why}")));
+        let failed = failed.iter().map(|(why, count)| {
+            let recalled = if why.starts_with(NO_ANSWER) { "perhaps recalled" } else { "not recalled" };
+            (*count, format!("{recalled}: {why}"))
+        });
         let line = |(count, why)| format!("  {} {why}", counted(count, "message", "messages")).into();
         std::iter::once(first).chain(left.chain(failed).map(line)).collect()
     }
@@ -455,6 +464,7 @@ mod tests {
             failed(EntryFailureKind::Refused, "ReceiptHandleIsInvalid"),
             failed(EntryFailureKind::Refused, "AWS.SimpleQueueService.MessageNotInflight"),
             failed(EntryFailureKind::Transient, "ServiceUnavailable"),
+            failed(EntryFailureKind::Transient, ""),
         ] {
             recalled.count(due, answer).unwrap();
         }
@@ -463,6 +473,7 @@ mod tests {
             "1 message was recalled, all due by 1970-01-01T00:01:00.000Z.",
             "  2 messages had left the queue",
             "  1 message returning as soon by themselves",
+            "  1 message perhaps recalled: no answer (sqs:ChangeMessageVisibility: : no)",
             "  1 message not recalled: sqs:ChangeMessageVisibility: ServiceUnavailable: no",
         ];
         assert_eq!(lines, expected);
