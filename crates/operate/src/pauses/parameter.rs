@@ -187,17 +187,19 @@ impl<'a> PausesParameter<'a> {
             // True once our text is in force in place of another operator's, which the next write restores.
             let mut restores = false;
             loop {
+                if writes == WRITES && restores {
+                    return Ok(WrittenEdit::failed(forgotten, NOT_RESTORED, &too_many_edits()));
+                }
                 if writes == WRITES {
-                    return Err(Failure::could_not(format!(
-                        "other operators keep changing the pauses, and overwrote ours {WRITES} times; see pause \
-                         --list, and try again"
-                    )));
+                    return Err(too_many_edits());
                 }
                 can_be_read_back(&edited)?;
                 writes += 1;
                 let text = edited.write();
                 let written = match self.account.aws.put_parameter(self.name, &text, version == 0).await {
                     Ok(Some(written)) => written,
+                    // Without this write, the other operator's edit would be lost.
+                    Ok(None) if restores => continue,
                     Ok(None) => break,
                     Err(failure) => match self.written_despite(failure, &text, version).await {
                         Err(failure) if restores => {
@@ -237,6 +239,12 @@ impl<'a> PausesParameter<'a> {
             }
         }
     }
+}
+
+fn too_many_edits() -> Failure {
+    Failure::could_not(format!(
+        "other operators keep changing the pauses, and overwrote ours {WRITES} times; see pause --list, and try again"
+    ))
 }
 
 /// Fails if the handler would misread these pauses in the parameter.
@@ -394,6 +402,37 @@ pub(crate) mod tests {
         let failure = failure.to_string();
         assert!(failure.starts_with(&format!("this is written, but {NOT_RESTORED}: ssm:Put")), "{failure}");
         assert_eq!(listed(&operator).await, [1, 0]);
+    }
+
+    #[tokio::test]
+    async fn replaced_edit_is_restored_even_if_ssm_refuses_to_write_it_at_first() {
+        let (aws, operator) = sample();
+        let pause = pause(Sample::ORDERS);
+        let plan = pause.plan(&operator).await.unwrap();
+        let text = r#"{"v":1,"pauses":[]}"#;
+        assert!(operator.account.aws.put_parameter(Sample::PAUSES, text, true).await.unwrap().is_some());
+        let (account, mut writes, from) = (aws.clone(), 0, aws.time().as_secs());
+        let other = json!({"target": function_arn("x"), "from": from, "until": null, "spread": 1_800});
+        let other = json!({"v": 1, "pauses": [other]}).to_string();
+        aws.on_call(move |call: Call<'_>| {
+            let state = &mut *account.state();
+            let parameter = state.parameters.get_mut(Sample::PAUSES).unwrap();
+            writes += u32::from(call.action == "ssm:PutParameter");
+            match (call.action, writes) {
+                ("ssm:PutParameter", 1) => {
+                    let last = parameter.versions.last().unwrap().clone();
+                    let number = last.number + 1;
+                    parameter.versions.push(ParameterVersion { number, text: other.clone(), ..last });
+                }
+                ("ssm:PutParameter", 2) => parameter.refuses = 1,
+                _ => {}
+            }
+            None
+        });
+        let Ok(Performed::Done(_, Ok(()))) = pause.perform(&operator, &plan).await else {
+            panic!("the pause is not written")
+        };
+        assert_eq!(listed(&operator).await, [2, 0]);
     }
 
     /// In a full parameter, each new entry replaces the oldest past pauses.

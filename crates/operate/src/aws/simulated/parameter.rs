@@ -14,6 +14,8 @@ const LONGEST: usize = 4_096;
 pub struct Parameter {
     /// The versions, oldest first. Every parameter in an account has at least one.
     pub versions: Vec<ParameterVersion>,
+    /// The number of writes that SSM will refuse because another is under way (`TooManyUpdates`).
+    pub refuses: u32,
 }
 
 impl Parameter {

@@ -435,6 +435,11 @@ impl Aws for SimulatedAws {
             }
             let now = state.now();
             let mut parameter = state.parameters.get(name).cloned().unwrap_or_default();
+            if parameter.refuses > 0 {
+                parameter.refuses -= 1;
+                state.parameters.insert(name.to_owned(), parameter);
+                return Ok(None);
+            }
             let written = parameter.put(now, &self.caller.arn, text)?;
             state.parameters.insert(name.to_owned(), parameter);
             Ok(Some(written))
