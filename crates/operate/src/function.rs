@@ -140,6 +140,8 @@ pub struct Target {
     pub unfit: Option<&'static str>,
     /// True if Lambda allows recursive loops for this function.
     pub recursion_allowed: bool,
+    /// The name of the function's log group.
+    pub log_group: String,
     /// The function's reserved concurrency, if any.
     pub reserved_concurrency: Option<u32>,
     /// The ARN of the queue or topic in the function's own `DeadLetterConfig`.
@@ -192,6 +194,7 @@ impl Target {
             is_qualifier_gone,
             role_arn: named(&configuration.role_arn, "role")?,
             unfit: unfit(&configuration),
+            log_group: log_group(&configuration),
             runtime: configuration.runtime,
             timeout: configuration.timeout,
             invoke_settings,

@@ -193,7 +193,10 @@ pub(crate) fn nothing_dropped(facts: &Facts, function: &CheckedFunction) -> Judg
     }
     let dropped = function.dropped.clone()?;
     let fix = cause_of_drops(facts, function).and_then(|cause| cause.fix).unwrap_or_else(|| {
-        facts.deployment.aws(format!("logs tail /aws/lambda/{} --since 1d", function.name))
+        let target = function.target.as_ref().ok().and_then(Option::as_ref);
+        let group =
+            target.map_or_else(|| format!("/aws/lambda/{}", function.name), |it| it.log_group.clone());
+        facts.deployment.aws(format!("logs tail {group} --since 1d"))
     });
     Ok(match (dropped.in_24_hours, dropped.in_14_days) {
         (_, 0) => ok("DestinationDeliveryFailures is 0 over 14 days"),
@@ -540,6 +543,11 @@ mod tests {
         };
         assert_eq!(fix(|attachment| attachment.target.invoke_settings.clear()), "comeback attach orders");
         assert_eq!(fix(|_| ()), "aws logs tail /aws/lambda/orders --since 1d");
+        let judged = of_function(nothing_dropped, |function| {
+            function.dropped = Ok(Dropped { in_24_hours: 1, in_14_days: 1 });
+            function.target.as_mut().unwrap().as_mut().unwrap().log_group = "shop".into();
+        });
+        assert_eq!(judged.unwrap().fix.unwrap().to_string(), "aws logs tail shop --since 1d");
     }
 
     #[test]

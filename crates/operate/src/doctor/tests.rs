@@ -145,6 +145,7 @@ fn target(name: &str, arn: &str) -> Target {
         invoke_settings: BTreeMap::from([(None, attached)]),
         unfit: None,
         recursion_allowed: true,
+        log_group: format!("/aws/lambda/{name}"),
         reserved_concurrency: None,
         dead_letter: None,
         tags: BTreeMap::new(),
