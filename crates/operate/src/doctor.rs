@@ -18,6 +18,8 @@ mod rights;
 #[cfg(test)]
 mod tests;
 
+use std::cell::Cell;
+
 use crate::doctor::checks::{PROBE, selected};
 use crate::doctor::diagnosis::{Diagnosis, Examination};
 use crate::doctor::facts::Facts;
@@ -36,10 +38,22 @@ use crate::operator::Operator;
 /// Fails if the deployment, its mappings or a named function's configuration cannot be read. If another fact cannot be
 /// read, each check that needs it returns a warning.
 pub async fn doctor(operator: &Operator, examination: &Examination) -> Result<Diagnosis, Failure> {
-    operator.interrupt.or(examine(operator, examination)).await
+    let probes = Cell::new(false);
+    let diagnosis = operator.interrupt.or(examine(operator, examination, &probes)).await;
+    diagnosis.map_err(|failure| match failure {
+        Failure::Interrupted(_) if probes.get() => {
+            Failure::interrupted("the probe's event was sent, or may have been")
+        }
+        failure => failure,
+    })
 }
 
-async fn examine(operator: &Operator, examination: &Examination) -> Result<Diagnosis, Failure> {
+/// Sets `probes` to true before the probe, which may send an event.
+async fn examine(
+    operator: &Operator,
+    examination: &Examination,
+    probes: &Cell<bool>,
+) -> Result<Diagnosis, Failure> {
     let Examination { functions, only, skip, probe, .. } = examination;
     let checks = || selected(only, skip);
     let diagnosis = |heading, findings| Diagnosis::new(heading, findings, examination.clone());
@@ -60,6 +74,7 @@ async fn examine(operator: &Operator, examination: &Examination) -> Result<Diagn
     let mut findings = findings(Some(&facts), functions, &consumers, checks());
     let unsent = findings.iter_mut().find(|finding| finding.check.id == PROBE);
     if let Some(finding) = unsent.filter(|_| *probe) {
+        probes.set(true);
         finding.judgement = or_unseen(probe::probe(operator, &facts.deployment).await);
     }
     Ok(diagnosis(heading(&facts), findings))

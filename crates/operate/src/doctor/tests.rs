@@ -8,8 +8,8 @@ use serde_json::json;
 
 use crate::alarms::{Alarm, Watched};
 use crate::attach::attachment::{Attachment, ListOwner};
-use crate::aws::simulated::{Sample, SimulatedAws};
-use crate::aws::{Executions, InvokeSettings, LogGroup, Mapping, Verdict};
+use crate::aws::simulated::{Call, Sample, SimulatedAws};
+use crate::aws::{Executions, InvokeSettings, LogGroup, Mapping, StackResource, Verdict};
 use crate::change::tests::plain;
 use crate::deployment::Deployment;
 use crate::deployment::find::Which;
@@ -22,6 +22,7 @@ use crate::doctor::facts::log::LoggedErrors;
 use crate::doctor::facts::queues::{QueueSettings, RedrivePolicy};
 use crate::doctor::judgement::{CheckOutcome, Judged};
 use crate::doctor::{all_read_sqs, doctor};
+use crate::failure::Failure;
 use crate::function::{FunctionName, Target};
 use crate::metrics::Dropped;
 use crate::operator::Operator;
@@ -208,6 +209,28 @@ async fn denied_facts_are_warnings() {
     let diagnosis = examined(&aws, &Examination::default()).await;
     let expected = ["CB030", "CB031", "CB032", "CB033", "CB034", "CB105", "CB109"];
     assert_eq!((problems(&diagnosis), diagnosis.healthy), (expected.to_vec(), true));
+}
+
+#[tokio::test]
+async fn interrupted_probe_says_that_its_event_was_sent() {
+    let aws = attached();
+    let example = StackResource {
+        logical_id: "ExampleTarget".into(),
+        physical_id: Some(Sample::ORDERS.into()),
+        kind: "AWS::Lambda::Function".into(),
+    };
+    aws.state().stacks.get_mut(Sample::STACK).unwrap().resources.push(example);
+    let operator = Operator::new(aws.account(), Which::Stack(Sample::STACK.into()));
+    let interrupt = operator.interrupt.clone();
+    aws.on_call(move |call: Call<'_>| {
+        if call.action == "lambda:InvokeFunction" {
+            interrupt.raise();
+        }
+        None
+    });
+    let failure =
+        doctor(&operator, &Examination { probe: true, ..Examination::default() }).await.unwrap_err();
+    assert_eq!(failure, Failure::interrupted("the probe's event was sent, or may have been"));
 }
 
 #[tokio::test]
