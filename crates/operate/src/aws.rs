@@ -413,6 +413,13 @@ pub struct EntryFailure {
     pub text: String,
 }
 
+impl EntryFailure {
+    /// Returns true if AWS did not respond, which means that the call may have taken effect.
+    pub(crate) fn is_unanswered(&self) -> bool {
+        self.kind == EntryFailureKind::Transient && self.code.is_empty()
+    }
+}
+
 /// A result for each entry of a batch call, in the order of the entries.
 pub type EntryResults = Vec<Result<(), EntryFailure>>;
 

@@ -200,9 +200,7 @@ impl Recalled {
                 if matches!(failure.kind, EntryFailureKind::Denied | EntryFailureKind::Missing) {
                     return Err(Failure::could_not(why));
                 }
-                // Without an answer, the call may have taken effect.
-                let is_unanswered = failure.kind == EntryFailureKind::Transient && failure.code.is_empty();
-                let why = if is_unanswered { format!("{NO_ANSWER} ({why})") } else { why };
+                let why = if failure.is_unanswered() { format!("{NO_ANSWER} ({why})") } else { why };
                 *self.failed.entry(why).or_default() += 1;
             }
         }

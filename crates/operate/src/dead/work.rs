@@ -43,7 +43,7 @@ impl NotDone {
     fn of_send(failure: &EntryFailure, queue: &str) -> Self {
         let why = failed("sqs:SendMessage", failure);
         let for_all = matches!(failure.kind, EntryFailureKind::Denied | EntryFailureKind::Missing);
-        match is_unanswered(failure) {
+        match failure.is_unanswered() {
             true => {
                 let why = format!("no answer, so it may be in the {queue} too ({why})");
                 Self { why, for_all, may_be_elsewhere: true }
@@ -51,11 +51,6 @@ impl NotDone {
             false => Self { why, for_all, may_be_elsewhere: false },
         }
     }
-}
-
-/// Returns true if SQS did not respond, which means that the call may have taken effect.
-fn is_unanswered(failure: &EntryFailure) -> bool {
-    failure.kind == EntryFailureKind::Transient && failure.code.is_empty()
 }
 
 /// Sends messages to the queue at `url`. `queue` is the queue's name in error messages, for
