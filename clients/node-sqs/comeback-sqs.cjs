@@ -690,7 +690,7 @@ function date(text) {
   const found = DATES.map((form) => form.exec(text)?.groups).find((groups) => groups !== undefined);
   if (found === undefined) return undefined;
   const { weekday, day, hour, minute, fraction = '0', zone } = found;
-  // RFC 3339 allows a leap second. The forms with a weekday do not.
+  // As in the handler, 60 is a leap second in a time of RFC 3339, but not in an HTTP date.
   const second = weekday === undefined && found.second === '60' ? '59' : (found.second ?? '0');
   const month = /\d/.test(found.month) ? Number(found.month) : MONTHS.indexOf(found.month) + 1;
   let year = Number(found.year);

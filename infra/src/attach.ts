@@ -61,10 +61,10 @@ export function sendFailures(
   if (resource !== undefined) {
     // By default, Lambda stops this Lambda→SQS→Lambda loop after 16 rounds. The retry policy limits the rounds instead.
     resource.recursiveLoop = lambda.RecursiveLoop.ALLOW;
-  } else if (granted !== undefined) {
+  } else if (granted.dependable !== undefined) {
     // Lambda checks the permission when the destination is set. A function that this app creates already depends on its
     // role.
-    configuration.addDependency(granted);
+    configuration.addDependency(granted.dependable);
   }
   if (hasDeadLetterQueue(fn)) {
     Annotations.of(target).addWarningV2(
@@ -74,7 +74,7 @@ export function sendFailures(
     );
   }
   const duties = [
-    ...(granted === undefined ? [sendDuty(queue)] : []),
+    ...(granted.isDeployed ? [] : [sendDuty(queue)]),
     ...(resource === undefined ? [recursionDuty(fn)] : []),
   ];
   if (duties.length > 0) {
@@ -89,15 +89,19 @@ function hasDeadLetterQueue(fn: lambda.IFunction): boolean {
   );
 }
 
-/** Allows the function's role to send to the queue, or returns undefined if the role is unknown or immutable. */
-function grantSend({ role }: lambda.IFunction, queue: sqs.IQueue): IDependable | undefined {
+interface Grant {
+  readonly isDeployed: boolean;
+  readonly dependable?: IDependable;
+}
+
+/** Allows the function's role to send to the queue. The grant is not deployed if the role is unknown or immutable. */
+function grantSend({ role }: lambda.IFunction, queue: sqs.IQueue): Grant {
   if (role === undefined) {
-    return undefined;
+    return { isDeployed: false };
   }
   allowKey(queue, role);
   const statement = new iam.PolicyStatement({ actions: ['sqs:SendMessage'], resources: [queue.queueArn] });
-  const { policyDependable } = role.addToPrincipalPolicy(statement);
-  return hasPolicy(role) ? policyDependable : undefined;
+  return { isDeployed: hasPolicy(role), dependable: role.addToPrincipalPolicy(statement).policyDependable };
 }
 
 /**

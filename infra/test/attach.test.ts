@@ -378,9 +378,6 @@ test.each<[string, (stack: Stack, role: iam.IRole) => lambda.IFunction]>([
   expect(others).toEqual([]);
   expect(warning).toContain(`/Stack/Orders: ${attached}allow sqs:SendMessage on the retry queue`);
   expect(warning).toContain("kms:GenerateDataKey and kms:Decrypt on the queue's key");
-  expect(resources(stack, 'AWS::IAM::Policy').map(({ Properties }) => Properties.Roles)).not.toContainEqual([
-    'orders',
-  ]);
 });
 
 test('a function imported by name in any account and region', () => {

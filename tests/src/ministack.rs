@@ -189,7 +189,7 @@ impl MiniStack {
 /// In libfaketime 0.9, a thread's timed wait for another thread ends at once: it is measured on the fast clock even if
 /// the caller uses the monotonic clock, which is real. Python's threads wait 5 ms for the interpreter's lock in this
 /// way. They would all ask for it again and again, and on a busy machine the server would do a tenth of its work.
-/// `FAKETIME_WAIT_MS` gives such waits their length in real time.
+/// `FAKETIME_WAIT_MS` makes each such wait 5 ms of real time, whatever its length.
 pub fn on_fast_clock(speed: u32) -> String {
     format!("env FAKETIME_WAIT_MS=5 faketime --exclude-monotonic -f '+0 x{speed}'")
 }

@@ -725,7 +725,7 @@ def _date(text: str) -> float:
             number = int(month) if month.isdigit() else _MONTHS.index(month) + 1
             hour, minute, second = (int(part[name] or 0) for name in ("hour", "minute", "second"))
             if second == 60 and form == _DATES[0]:
-                second = 59  # RFC 3339 allows a leap second
+                second = 59  # as in the handler, a leap second, but not in an HTTP date
             moment = datetime(year, number, int(part["day"]), hour, minute, second, tzinfo=timezone.utc)
         except ValueError:
             break

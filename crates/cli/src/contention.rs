@@ -80,16 +80,16 @@ pub(crate) fn run(arguments: &ContentionArguments) -> Result<(), CommandFailure>
     let study = Study::new(arguments.points(), arguments.seed, arguments.reference)
         .map_err(|refused| Failure::refused(refused.to_string()))?;
     let (report, wall_time) = timed(|| report_of(&study));
-    // Written first, so that a failure is the only output.
-    write_files(arguments, &report)?;
     if arguments.json {
+        // Written first, so that a failure is the only JSON.
+        write_files(arguments, &report)?;
         // Prints the whole object on one line, with each number in the shortest form that parses to the same value, as
         // the published Python program does.
         return print_json_line(&report);
     }
     let (tables, wall_time) = (tables::tables(&report), durations::text(wall_time));
     writeln!(anstream::stdout(), "{tables}\n\nwall time: {wall_time}")?;
-    Ok(())
+    write_files(arguments, &report)
 }
 
 fn report_of(study: &Study) -> StudyReport {

@@ -28,16 +28,14 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<(), CommandFailure> {
     let (recommended, wall_time) = timed(|| plan::recommended(arguments, &|_, _| progress.advance(1)));
     drop(progress);
     let recommended = recommended?;
-    // Written before anything is printed, so that a failure is the only output.
-    if let Some(folder) = &arguments.plot {
-        let file = folder.join("plan.svg");
-        fill(create(&file)?, &file, &plan::draw(&recommended.plan))?;
-    }
     if arguments.json {
+        // Written first, so that a failure is the only JSON.
+        write_plot(arguments, &recommended)?;
         print_json(&recommended)?;
     } else {
         let text = text(&recommended, arguments.target.as_deref(), wall_time);
         writeln!(anstream::stdout().lock(), "{text}")?;
+        write_plot(arguments, &recommended)?;
     }
     let limits = recommended.limited_by;
     if limits.is_empty() {
@@ -46,6 +44,12 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<(), CommandFailure> {
     let limits = limits.join("\n       ");
     let problem = format!("no policy in the grid meets the goal; what stands in the way:\n       {limits}");
     Err(Failure::undone(problem).into())
+}
+
+fn write_plot(arguments: &PlanArguments, recommended: &Recommended) -> Result<(), CommandFailure> {
+    let Some(folder) = &arguments.plot else { return Ok(()) };
+    let file = folder.join("plan.svg");
+    fill(create(&file)?, &file, &plan::draw(&recommended.plan))
 }
 
 fn text(recommended: &Recommended, target: Option<&str>, wall_time: Duration) -> String {

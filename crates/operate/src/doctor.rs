@@ -42,7 +42,7 @@ pub async fn doctor(operator: &Operator, examination: &Examination) -> Result<Di
     let diagnosis = operator.interrupt.or(examine(operator, examination, &probes)).await;
     diagnosis.map_err(|failure| match failure {
         Failure::Interrupted(_) if probes.get() => {
-            Failure::interrupted("the probe's event was sent, or may have been")
+            Failure::interrupted("the probe's event may have been sent")
         }
         failure => failure,
     })

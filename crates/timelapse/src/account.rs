@@ -1,4 +1,4 @@
-//! Sends the handler's calls to a simulated [`Service`], for simulations and rehearsals.
+//! Passes batches to the handler, and its calls to a simulated [`Service`], for simulations and rehearsals.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, Pending, Ready, pending, ready};
@@ -69,8 +69,8 @@ impl<S: Service> SimulatedAccount<S> {
         [started, clock, now]: [Timestamp; 3],
     ) -> Option<BatchReport<'b>> {
         self.waited.set(Duration::ZERO);
-        let deadline = started.saturating_add(HANDLER_TIMEOUT - RESERVE);
-        let past_deadline = || now.saturating_add(self.waited.get()) >= deadline;
+        let budget = HANDLER_TIMEOUT - RESERVE;
+        let past_deadline = || now.since(started).saturating_add(self.waited.get()) >= budget;
         let report = handler.handle(batch, clock, &past_deadline, self).now_or_never();
         assert!(!self.at_work.get(), "BUG: a simulated call panicked; see above");
         report

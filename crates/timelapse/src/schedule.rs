@@ -92,7 +92,7 @@ pub struct Spread {
 }
 
 impl Schedule {
-    /// Simulates this many events (1 to [`MAX_EVENTS`]) under a policy until they are dead-lettered, and calls
+    /// Simulates this many events (0 to [`MAX_EVENTS`]) under a policy until they are dead-lettered, and calls
     /// `progress` after each. The figures are the same on any number of cores.
     ///
     /// ```

@@ -2,7 +2,7 @@
 
 pub(crate) mod batch;
 mod calls;
-pub(crate) mod operated;
+mod operated;
 mod strikes;
 
 use std::time::Duration;
@@ -31,7 +31,7 @@ use crate::watch::Watcher;
 use batch::{Batch, Death, Environments, Handover, Polled};
 use operated::Operated;
 
-const NO_BATCH: &str = "BUG: calls come from the handler";
+const NO_BATCH: &str = "BUG: no batch is under way";
 
 /// A scheduled step in a run. It has no effect if the state that it refers to has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

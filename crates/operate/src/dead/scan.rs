@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::aws::{EntryFailure, EntryFailureKind, MOST_OF_A_RECEIVE, Receive, Received};
 use crate::deployment::Deployment;
-use crate::deployment::queue::{Depth, HIDDEN_FOR};
+use crate::deployment::queue::{Depth, HIDDEN_FOR, Queue};
 use crate::durations;
 use crate::failure::Failure;
 use crate::numbers::counted;
@@ -196,14 +196,9 @@ pub(super) async fn show_each(
         }
     };
     tell(scan.read.dead_letters, scan.read.dead_letters);
+    let lost = if end == ScanEnd::All { scan.lost(&deployment.dead_letter_queue, depth).await } else { 0 };
     let read = scan.give_back(end).await?;
-    // The counts are older than the scan, so they do not include dead-letters sent during the scan.
-    let unread = match read.end {
-        // Visible dead-letters that were not read have been hidden meanwhile, perhaps by a receive without an answer.
-        ScanEnd::All => depth.visible.saturating_sub(read.dead_letters + read.newer),
-        _ => 0,
-    };
-    let depth = Depth { in_flight: depth.in_flight + unread, ..depth };
+    let depth = Depth { in_flight: depth.in_flight + lost, ..depth };
     Ok(ScanResult { locked: Locked::of(depth, read.dead_letters, now), ..read })
 }
 
@@ -223,6 +218,21 @@ pub(super) struct Scan<'a> {
 }
 
 impl<'a> Scan<'a> {
+    /// Estimates how many dead-letters are hidden by a receive of this scan that got no answer. `before` was counted
+    /// before the scan.
+    async fn lost(&self, queue: &Queue, before: Depth) -> u64 {
+        // The counts are older than the scan, so they do not include dead-letters sent during the scan.
+        let unread = before.visible.saturating_sub(self.read.dead_letters + self.read.newer);
+        if unread == 0 {
+            return 0;
+        }
+        // SQS's counts may be a minute old, and may include deleted dead-letters. So those in flight are counted again.
+        let recounted = self.operator.interrupt.or(Depth::read(&self.operator.account, queue)).await;
+        recounted.map_or(unread, |now| {
+            now.in_flight.saturating_sub(before.in_flight + self.hidden as u64).min(unread)
+        })
+    }
+
     /// Begins a scan that ignores dead-letters sent after `until`.
     pub(super) fn new(operator: &'a Operator, deployment: &'a Deployment, until: Timestamp) -> Self {
         Self {
@@ -336,8 +346,8 @@ impl<'a> Scan<'a> {
         }
         failed?;
         self.met_again = if fresh.is_empty() { self.met_again + met_again } else { 0 };
-        // If a dead-letter is received again, unread ones may remain. None remains once all the others have come round:
-        // reading them took longer than they stay hidden.
+        // If a dead-letter is received again, unread ones may remain. Probably none remains once all the others have come
+        // round: reading them took longer than they stay hidden.
         let may_remain = met_again > 0 && self.met_again <= self.handles.len();
         self.quiet_rounds += u32::from(fresh.is_empty() && !may_remain);
         Ok(fresh)
@@ -450,6 +460,22 @@ mod tests {
             failure.starts_with("read 15 dead-letters; 10 more are hidden by another command"),
             "{failure}"
         );
+    }
+
+    #[tokio::test]
+    async fn dead_letters_that_end_before_they_are_read_are_not_missing() {
+        let dead = Dead::with((0..25).map(|_| event("Timeout")));
+        let (aws, mut receives) = (dead.aws.clone(), 0);
+        dead.aws.on_call(move |call| {
+            receives += u32::from(call.action == "sqs:ReceiveMessage");
+            if receives == 1 {
+                aws.advance(Duration::from_secs(15 * 86_400));
+            }
+            None
+        });
+        let (operator, deployment) = (dead.operator(), dead.deployment().await);
+        let read = show_each(&operator, &deployment, NOW, |_| false).await.unwrap();
+        assert_eq!((read.dead_letters, read.result("read none")), (0, Ok(())));
     }
 
     #[tokio::test]

@@ -60,7 +60,7 @@ impl From<TooLarge> for Failure {
 const SETTLE: Duration = Duration::from_secs(2);
 /// The maximum number of writes for one edit.
 const WRITES: u32 = 8;
-/// What an edit did that is in force, although the edit of another operator is lost.
+/// Says of an edit that is in force what it has cost another operator.
 const NOT_RESTORED: &str = "replaced another operator's edit, which could not be restored";
 
 /// An edit of the pauses that was written.
@@ -138,6 +138,14 @@ impl<'a> PausesParameter<'a> {
             .map_err(|garbled| Failure::could_not(format!("parameter {name}: {garbled}")))
     }
 
+    /// Writes the text. Returns the new version's number, or `None` if SSM refused the write for now.
+    async fn put(&self, text: &str, version: i64) -> Result<Option<i64>, Failure> {
+        match self.account.aws.put_parameter(self.name, text, version == 0).await {
+            Err(failure) => self.written_despite(failure, text, version).await.map(Some),
+            written => written,
+        }
+    }
+
     /// After a failed write, checks whether SSM wrote the text and only its response was lost. If so, returns the new
     /// version's number. Otherwise fails with `failure`, the error of the write.
     async fn written_despite(&self, failure: Failure, text: &str, version: i64) -> Result<i64, Failure> {
@@ -184,29 +192,26 @@ impl<'a> PausesParameter<'a> {
             is_written = false;
             let (mut edited, left) = make(&pauses)?;
             forgotten.extend(left);
-            // True once our text is in force in place of another operator's, which the next write restores.
+            // True once our edit is in force in place of another operator's, which the next write restores.
             let mut restores = false;
             loop {
-                if writes == WRITES && restores {
-                    return Ok(WrittenEdit::failed(forgotten, NOT_RESTORED, &too_many_edits()));
-                }
                 if writes == WRITES {
-                    return Err(too_many_edits());
+                    return out_of_writes(forgotten, restores);
                 }
                 can_be_read_back(&edited)?;
                 writes += 1;
-                let text = edited.write();
-                let written = match self.account.aws.put_parameter(self.name, &text, version == 0).await {
+                let written = match self.put(&edited.write(), version).await {
                     Ok(Some(written)) => written,
                     // Without this write, the other operator's edit would be lost.
-                    Ok(None) if restores => continue,
+                    Ok(None) if restores => {
+                        self.account.aws.sleep(SETTLE).await;
+                        continue;
+                    }
                     Ok(None) => break,
-                    Err(failure) => match self.written_despite(failure, &text, version).await {
-                        Err(failure) if restores => {
-                            return Ok(WrittenEdit::failed(forgotten, NOT_RESTORED, &failure));
-                        }
-                        written => written?,
-                    },
+                    Err(failure) if restores => {
+                        return Ok(WrittenEdit::failed(forgotten, NOT_RESTORED, &failure));
+                    }
+                    Err(failure) => return Err(failure),
                 };
                 // If the parameter was deleted in between, its versions start again at 1.
                 if written <= version + 1 {
@@ -218,7 +223,8 @@ impl<'a> PausesParameter<'a> {
                     is_written = true;
                     break;
                 }
-                (version, restores) = (written, true);
+                // If our edit was refused, we have just written another operator's.
+                (version, restores) = (written, refused.is_none());
                 let replaced = match self.read_version(written - 1).await {
                     Err(failure) if refused.is_none() => {
                         return Ok(WrittenEdit::failed(forgotten, NOT_RESTORED, &failure));
@@ -241,10 +247,15 @@ impl<'a> PausesParameter<'a> {
     }
 }
 
-fn too_many_edits() -> Failure {
-    Failure::could_not(format!(
+/// The result of an edit that took too many writes. If `restores` is true, the edit is in force.
+fn out_of_writes(forgotten: Vec<Pause>, restores: bool) -> Result<WrittenEdit, Failure> {
+    if restores {
+        let why = Failure::could_not(format!("{WRITES} writes were not enough; see pause --list --history"));
+        return Ok(WrittenEdit::failed(forgotten, NOT_RESTORED, &why));
+    }
+    Err(Failure::could_not(format!(
         "other operators keep changing the pauses, and overwrote ours {WRITES} times; see pause --list, and try again"
-    ))
+    )))
 }
 
 /// Fails if the handler would misread these pauses in the parameter.

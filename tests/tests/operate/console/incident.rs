@@ -117,7 +117,8 @@ pub(crate) async fn console_works_by_keyboard_alone(_: &World) {
     // The operator selects one waiting event, and sees a plan for that event alone.
     browser.keys_lead_on(&["g", "w"]).await;
     browser.sees("the events", |text| text.contains(EVENTS)).await;
-    let chosen = browser.ask("return document.querySelector('main input[name=fields][type=checkbox]').ariaLabel");
+    let chosen =
+        browser.ask("return document.querySelector('main input[name=fields][type=checkbox]').ariaLabel");
     browser.tab_to(chosen.as_str().expect("a label"));
     browser.keys(&[" ", "c"]);
     browser.keys_lead_on(&["Enter"]).await;
