@@ -45,7 +45,7 @@ export function sendFailures(
 ): void {
   const fn = unqualified(target);
   const resource = resourceOf(fn);
-  const granted = grantSend(fn, queue);
+  const [policy, mayBeSent] = grantSend(fn, queue);
   const configured = configurable(target);
   configured.configureAsyncInvoke({
     // SqsDestination is not used, because it grants more than sending.
@@ -61,10 +61,10 @@ export function sendFailures(
   if (resource !== undefined) {
     // By default, Lambda stops this Lambda→SQS→Lambda loop after 16 rounds. The retry policy limits the rounds instead.
     resource.recursiveLoop = lambda.RecursiveLoop.ALLOW;
-  } else if (granted.dependable !== undefined) {
+  } else if (policy !== undefined) {
     // Lambda checks the permission when the destination is set. A function that this app creates already depends on its
     // role.
-    configuration.addDependency(granted.dependable);
+    configuration.addDependency(policy);
   }
   if (hasDeadLetterQueue(fn)) {
     Annotations.of(target).addWarningV2(
@@ -74,7 +74,7 @@ export function sendFailures(
     );
   }
   const duties = [
-    ...(granted.isDeployed ? [] : [sendDuty(queue)]),
+    ...(mayBeSent ? [] : [sendDuty(queue)]),
     ...(resource === undefined ? [recursionDuty(fn)] : []),
   ];
   if (duties.length > 0) {
@@ -89,19 +89,18 @@ function hasDeadLetterQueue(fn: lambda.IFunction): boolean {
   );
 }
 
-interface Grant {
-  readonly isDeployed: boolean;
-  readonly dependable?: IDependable;
-}
-
-/** Allows the function's role to send to the queue. The grant is not deployed if the role is unknown or immutable. */
-function grantSend({ role }: lambda.IFunction, queue: sqs.IQueue): Grant {
+/**
+ * Allows the function's role to send to the queue. Returns the policy that the function must wait for, and false if
+ * nothing is deployed because the role is unknown or immutable.
+ */
+function grantSend({ role }: lambda.IFunction, queue: sqs.IQueue): [IDependable | undefined, boolean] {
   if (role === undefined) {
-    return { isDeployed: false };
+    return [undefined, false];
   }
   allowKey(queue, role);
   const statement = new iam.PolicyStatement({ actions: ['sqs:SendMessage'], resources: [queue.queueArn] });
-  return { isDeployed: hasPolicy(role), dependable: role.addToPrincipalPolicy(statement).policyDependable };
+  const { policyDependable } = role.addToPrincipalPolicy(statement);
+  return [policyDependable, hasPolicy(role)];
 }
 
 /**
