@@ -48,8 +48,8 @@ pub struct Recalled {
     pub moved: u64,
     /// The number of messages that were not recalled because they were about to become visible anyway.
     pub soon: u64,
-    /// The number of messages whose visibility timeouts could not be changed, by reason. If the reason is that there
-    /// was no answer, they may have been changed all the same.
+    /// The number of messages whose visibility timeouts could not be changed, by reason. After `no answer`, a timeout
+    /// may have been changed all the same.
     pub failed: BTreeMap<String, u64>,
 }
 

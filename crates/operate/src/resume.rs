@@ -205,7 +205,7 @@ async fn close(operator: &Operator, plan: &ResumePlan, now: Timestamp) -> Result
 /// Writes the last readable version in place of the unreadable text.
 async fn repair(operator: &Operator, plan: &ResumePlan, now: Timestamp) -> Result<WrittenEdit, Failure> {
     let parameter = PausesParameter::of(&operator.account, &plan.deployment)?.repairing(true);
-    // What is read is the last readable version. Once it is written, any readable text is in order.
+    // `edit` passes the last readable version, which is written unchanged. After that, any readable text will do.
     parameter.edit(now, |pauses| Ok(pauses.clone()), |_| true).await
 }
 

@@ -131,7 +131,7 @@ impl World {
         Some(occurrence)
     }
 
-    /// Processes an occurrence. If the handler must now make its calls for a batch, returns what it gets.
+    /// Processes an occurrence. If the handler must now make its calls for a batch, returns the batch.
     pub(crate) fn perform(&mut self, occurrence: Occurrence, watcher: &mut dyn Watcher) -> Option<Handover> {
         match occurrence {
             Occurrence::Arrival => self.arrive(),

@@ -92,7 +92,8 @@ pub(super) struct Picked {
     /// The message ids to act on; 110,000 ids take about 10 MB.
     #[serde(skip)]
     pub(super) ids: Rc<HashSet<Box<str>>>,
-    /// True if the plan's dead-letters were selected from an earlier scan. What that scan missed was never in the plan.
+    /// True if the plan's dead-letters were selected from an earlier scan. The plan does not include dead-letters that
+    /// the scan missed.
     #[serde(skip)]
     is_selected: bool,
     #[serde(skip)]

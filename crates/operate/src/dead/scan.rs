@@ -273,8 +273,8 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// The receipt handle with which to delete a dead-letter: the newest one. SQS may hand a dead-letter out twice, and
-    /// then answers a deletion by the earlier handle with success, although it may delete nothing.
+    /// The newest receipt handle of a dead-letter. SQS may hand out a dead-letter twice. If it is then deleted by its
+    /// earlier handle, SQS reports success but may delete nothing.
     pub(super) fn newest_handle(&self, dead_letter: &Received) -> String {
         let newest = self.handles.get(dead_letter.id()).and_then(Option::as_ref);
         newest.unwrap_or(&dead_letter.record.receipt_handle).clone()

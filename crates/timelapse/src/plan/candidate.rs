@@ -71,7 +71,7 @@ impl Candidate {
         Ok(Self::computed(goal, settings, summary, &never))
     }
 
-    /// `never` is the schedule of the events that never succeed; it may have no events if there are none.
+    /// `never` is the schedule of the events that never succeed. It may be empty.
     fn computed(goal: &Goal, settings: &Settings, summary: Summary, never: &Schedule) -> Self {
         let never_retries = never.retries_made.mean;
         let never = never.in_flight(goal.events_per_second * goal.never_succeed, IN_FLIGHT_LIMIT);

@@ -107,7 +107,7 @@ pub(super) async fn deliver<O: Operation, F: Future<Output = ()>, S: Fn(Duration
     answers.collect()
 }
 
-/// Returns true if an entry was also in a call before the one that ended its delivery. That earlier call may have taken
+/// Returns true if an entry was also in a call before the one that ended its delivery: the earlier call may have taken
 /// effect.
 fn was_sent_before<E>(left: &Left<E>) -> bool {
     // An entry whose delivery was halted was not in the call that failed.
