@@ -368,7 +368,7 @@ test.each<[string, (stack: Stack, role: iam.IRole) => lambda.IFunction]>([
     (stack, role) => lambda.Function.fromFunctionAttributes(stack, 'Orders', { functionArn: ORDERS, role }),
   ],
   ['a function', (stack, role) => newFunction(stack, 'Orders', { role })],
-])('the owner of %s with an immutable role is told to allow sending', (_, functionWith) => {
+])('for %s with an immutable role, the owner must allow sending', (_, functionWith) => {
   const stack = newStack('Stack', { env: ENV });
   const retries = newRetries(stack, { encryptionKey: new kms.Key(stack, 'Key') });
   const arnOfRole = 'arn:aws:iam::123456789012:role/orders';

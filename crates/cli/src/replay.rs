@@ -18,6 +18,7 @@ use comeback_timelapse::{Call, rehearse};
 use serde::Serialize;
 
 use comeback_operate::Failure;
+use comeback_operate::function::is_same_function;
 use comeback_operate::shown::{shown, shown_json, shown_lines};
 use comeback_rehearsal::failure::refused;
 use comeback_rehearsal::flags::PolicyFlags;
@@ -91,7 +92,8 @@ pub(crate) fn run(arguments: &ReplayArguments) -> Result<(), CommandFailure> {
     let decisions = reports.iter().flat_map(|report| &report.handled.decisions);
     let functions: Vec<String> = decisions.filter_map(|decision| decision.function_arn.clone()).collect();
     warn_of_unmatched(&policies, &functions, "of these events");
-    let others = functions.iter().filter(|arn| is_pattern(arn) && !is_sample_target(arn));
+    // The note leaves out the function in the sample events, because the default allow-list always includes it.
+    let others = functions.iter().filter(|arn| is_pattern(arn) && !is_same_function(arn, SAMPLE_TARGET));
     let others: BTreeSet<_> = others.map(|arn| shown(short_name(arn))).collect();
     if arguments.target_functions.is_none() && !others.is_empty() {
         let others = others.into_iter().collect::<Vec<_>>().join(", ");
@@ -114,11 +116,6 @@ fn named_functions(files: &[(&Path, Recorded<'_>)]) -> String {
 
 fn is_pattern(arn: &str) -> bool {
     arn.parse::<FunctionPattern>().is_ok()
-}
-
-/// Returns true for the function in the sample events, which the default allow-list always includes.
-fn is_sample_target(arn: &str) -> bool {
-    arn.strip_prefix(SAMPLE_TARGET).is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
 }
 
 fn policies(flags: &PolicyFlags, target_functions: &str) -> Result<Policies, Failure> {

@@ -24,8 +24,6 @@ use crate::waiting::reading::{LogQuery, Reading};
 
 /// The number of messages to recall before the clock is read again.
 const TOGETHER: usize = 1_000;
-/// The reason of a failed call that may have taken effect.
-const NO_ANSWER: &str = "no answer";
 /// The interval between progress reports.
 const TICK: Duration = Duration::from_secs(1);
 
@@ -48,9 +46,10 @@ pub struct Recalled {
     pub moved: u64,
     /// The number of messages that were not recalled because they were about to become visible anyway.
     pub soon: u64,
-    /// The number of messages whose visibility timeouts could not be changed, by reason. After `no answer`, a timeout
-    /// may have been changed all the same.
+    /// The number of messages that were not recalled because the call failed, by reason.
     pub failed: BTreeMap<String, u64>,
+    /// The number of messages that may have been recalled, because the call got no answer, by reason.
+    pub unanswered: BTreeMap<String, u64>,
 }
 
 /// A message to hide again until its retry is due. Messages are sorted by due time, then by handle.
@@ -200,15 +199,15 @@ impl Recalled {
                 if matches!(failure.kind, EntryFailureKind::Denied | EntryFailureKind::Missing) {
                     return Err(Failure::could_not(why));
                 }
-                let why = if failure.is_unanswered() { format!("{NO_ANSWER} ({why})") } else { why };
-                *self.failed.entry(why).or_default() += 1;
+                let counts = if failure.is_unanswered() { &mut self.unanswered } else { &mut self.failed };
+                *counts.entry(why).or_default() += 1;
             }
         }
         Ok(())
     }
 
     pub(crate) fn lines(&self) -> Vec<Text> {
-        let Self { recalled, all_due, gone, before, moved, soon, failed } = self;
+        let Self { recalled, all_due, gone, before, moved, soon, failed, unanswered } = self;
         let messages = counted(*recalled, "message was", "messages were");
         let first = match all_due {
             Some(all_due) => text![format!("{messages} recalled, all due by "), *all_due, "."],
@@ -222,12 +221,12 @@ impl Recalled {
         ];
         let left =
             left.into_iter().filter(|(count, _)| *count > 0).map(|(count, why)| (count, why.to_owned()));
-        let failed = failed.iter().map(|(why, count)| {
-            let recalled = if why.starts_with(NO_ANSWER) { "perhaps recalled" } else { "not recalled" };
-            (*count, format!("{recalled}: {why}"))
-        });
+        let failed = failed.iter().map(|(why, count)| (*count, format!("not recalled: {why}")));
+        let unanswered = unanswered.iter();
+        let unanswered =
+            unanswered.map(|(why, count)| (*count, format!("perhaps recalled: no answer ({why})")));
         let line = |(count, why)| format!("  {} {why}", counted(count, "message", "messages")).into();
-        std::iter::once(first).chain(left.chain(failed).map(line)).collect()
+        std::iter::once(first).chain(left.chain(unanswered).chain(failed).map(line)).collect()
     }
 }
 

@@ -107,18 +107,18 @@ impl Handler {
             return Err("the batch came from a FIFO queue; the retry queue must be a standard queue".into());
         }
         let configured = self.config.retry_queue_url.as_deref();
+        let unknown = || match arn {
+            Some(arn) => format!("eventSourceARN {arn:?} is not a queue's ARN"),
+            None => "eventSourceARN is missing, and RETRY_QUEUE_URL is not set".into(),
+        };
         if let (Some(url), Some(arn)) = (configured, arn)
             && QueueId::from_url(url) != queue
         {
             // A receipt handle works only on its own queue.
             tracing::warn!("the batch came from {arn}, not from the retry queue (RETRY_QUEUE_URL)");
-            let source = source.ok_or_else(|| format!("eventSourceARN {arn:?} is not a queue's ARN"))?;
-            return Ok(source.url());
+            return source.as_ref().map(QueueArn::url).ok_or_else(unknown);
         }
-        configured.map(Into::into).or_else(|| source.as_ref().map(QueueArn::url)).ok_or_else(|| match arn {
-            Some(arn) => format!("eventSourceARN {arn:?} is not a queue's ARN"),
-            None => "eventSourceARN is missing, and RETRY_QUEUE_URL is not set".into(),
-        })
+        configured.map(Into::into).or_else(|| source.as_ref().map(QueueArn::url)).ok_or_else(unknown)
     }
 }
 

@@ -110,7 +110,7 @@ pub(super) async fn deliver<O: Operation, F: Future<Output = ()>, S: Fn(Duration
 /// Returns true if an entry was also in a call before the one that ended its delivery: the earlier call may have taken
 /// effect.
 fn was_sent_before<E>(left: &Left<E>) -> bool {
-    // An entry whose delivery was halted was not in the call that failed.
+    // If the delivery was halted, the entry was not in the call that failed.
     let last_calls = if matches!(left.cause, EntryError::Halted(_)) { 0 } else { 1 };
     left.calls > last_calls
 }
